@@ -6,7 +6,7 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 from __future__ import annotations
 
 from grace_kp.calibrate._assess import Assessment, RiskPoint, assess, bin_interval, risk_curve
-from grace_kp.calibrate._calibration import Calibration, Promise, PromisedLevel, calibrate_runs, lacking_labels
+from grace_kp.calibrate._calibration import Calibration, Promise, calibrate_runs, lacking_labels
 from grace_kp.calibrate._comparison import ReplayReport
 from grace_kp.calibrate._drift import DriftReport, FeatureShift, drift
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
@@ -19,7 +19,7 @@ from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._replay import ReplayPolicy, replay
 from grace_kp.calibrate._report import calibration_page
 from grace_kp.calibrate._reviewers import ReviewerReport, reviewers
-from grace_kp.calibrate._risk import RiskThresholds, labels_needed, risk_thresholds
+from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds, labels_needed, risk_thresholds
 
 __all__ = [
     "FEATURES",

@@ -114,7 +114,7 @@ def assess(
     n = len(scores)
     inverse = np.ones(n) if weights is None else weights_of(weights, n)
     drawn = None if clusters is None else group_numbers("clusters", clusters, n)[0]
-    whole = _assessed(scores, labels, inverse, drawn, level, seed)
+    whole = _assess_group(scores, labels, inverse, drawn, level, seed)
     if groups is None:
         return whole
     numbers, names = group_numbers("groups", groups, n)
@@ -122,12 +122,14 @@ def assess(
     for number, name in enumerate(names):
         own = numbers == number
         within = None if drawn is None else np.unique(drawn[own], return_inverse=True)[1]
-        by_group[name] = _assessed(scores[own], labels[own], inverse[own], within, level, seed)
+        by_group[name] = _assess_group(scores[own], labels[own], inverse[own], within, level, seed)
     fields = {name: getattr(whole, name) for name in Assessment.__slots__ if name != "by_group"}
     return Assessment(**fields, by_group=MappingProxyType(by_group))
 
 
-def _assessed(scores: Floats, labels: Floats, weights: Floats, clusters: Any, level: float, seed: int) -> Assessment:
+def _assess_group(
+    scores: Floats, labels: Floats, weights: Floats, clusters: Any, level: float, seed: int
+) -> Assessment:
     total = weights.sum()
     order = np.argsort(scores, kind="stable")
     cells = _Cells(scores[order], labels[order])
@@ -196,7 +198,7 @@ def _intervals(
     random = np.random.default_rng(seed)
     units = len(scores) if clusters is None else int(clusters.max()) + 1
     if clusters is None and units > MAX_CELLS:
-        scores, labels, weights, counts = _merged(scores, labels, weights)
+        scores, labels, weights, counts = _merge_samples(scores, labels, weights)
     else:
         order = np.argsort(scores, kind="stable")
         scores, labels, weights = scores[order], labels[order], weights[order]
@@ -216,19 +218,18 @@ def _intervals(
         for name, values in cells.figures(drawn * weights).items():
             found.setdefault(name, []).append(values)
     tail = (1 - level) / 2
-    return {name: _percentiles(np.concatenate(values), tail) for name, values in found.items()}
+    intervals: dict[str, tuple[float, float] | None] = dict.fromkeys(found)
+    for name, batches in found.items():
+        values = np.concatenate(batches)
+        values = values[~np.isnan(values)]
+        if len(values) >= RESAMPLES / 2:
+            low, high = np.quantile(values, (tail, 1 - tail))
+            intervals[name] = (float(low), float(high)) if high > low else None
+    return intervals
 
 
-def _percentiles(values: Floats, tail: float) -> tuple[float, float] | None:
-    values = values[~np.isnan(values)]
-    if len(values) < RESAMPLES / 2:
-        return None
-    low, high = np.quantile(values, (tail, 1 - tail))
-    return (float(low), float(high)) if high > low else None
-
-
-def _merged(scores: Floats, labels: Floats, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return many samples as cells of nearly equal confidence and label: those of one sample each, mean weights and numbers of samples."""
+def _merge_samples(scores: Floats, labels: Floats, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Merge samples of nearly equal confidence and label; return the confidence, label, mean weight and size of each cell."""
     keys = np.round(scores * (MAX_CELLS // 4)).astype(np.int64) * 101 + np.round(labels * 100).astype(np.int64)
     _, first, place, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     mean_weights = np.bincount(place, weights) / counts

@@ -1,11 +1,11 @@
-"""Bets against a promised error rate, from counts: the wealth that refutes the promise, and the interval of rates that stand.
+"""Bets against a promised error rate, from counts: the wealth that refutes the promise, and the interval of rates that are not refuted.
 
 A bet against "at most a share q is wrong" multiplies its capital with each label by
 
     1 + u · b · (x − q),        b = (c − 1) / (1 + (c − 1) q),        c > 1,
 
 where x is 1 for wrong and 0 for right, and u, from 0 to 1, is the label's weight as a share of the largest possible weight. With u = 1 this
-is the likelihood ratio of the rate whose odds are c times those of q. No factor is negative, because b < 1 / q. When labels are drawn with
+is the likelihood ratio of the rate with c times the odds of q. No factor is negative, because b < 1 / q. When labels are drawn with
 a probability proportional to 1 / u, the mean of u (x − q) is at most 0 under the promise, whatever the levels and weights of the labels, so
 the expected factor is at most 1. An average of such capitals has this property too. Capital that starts at 1 therefore reaches 1 / delta
 with probability at most delta, at any time (Ville 1939; Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting",
@@ -25,9 +25,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from grace_kp.calibrate._samples import Floats
 
-    Array = NDArray[np.float64]
     Counts = Mapping[float, Sequence[int]]
     """From the weight as a share of the largest one, u, to how many labels with it are right, and how many are wrong."""
 
@@ -93,9 +92,9 @@ def _edge(counts: Counts, limit: float, odds: tuple[float, ...], outside: float)
     return outside
 
 
-def _log_gain(counts: Counts, rate: float, odds: tuple[float, ...]) -> Array:
+def _log_gain(counts: Counts, rate: float, odds: tuple[float, ...]) -> Floats:
     """Return the logarithm of what each bet has multiplied its capital with."""
-    total: Array = np.zeros(len(odds))
+    total: Floats = np.zeros(len(odds))
     excess = np.array(odds) - 1
     bet = excess / (1 + excess * rate)
     for share, (right, wrong) in counts.items():
@@ -103,7 +102,7 @@ def _log_gain(counts: Counts, rate: float, odds: tuple[float, ...]) -> Array:
     return total
 
 
-def _log_sum(logarithms: Array) -> Array:
+def _log_sum(logarithms: Floats) -> Floats:
     largest = logarithms.max(axis=-1)
-    total: Array = largest + np.log(np.exp(logarithms - largest[..., None]).sum(axis=-1))
+    total: Floats = largest + np.log(np.exp(logarithms - largest[..., None]).sum(axis=-1))
     return total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 
 import numpy as np
 
@@ -79,16 +80,7 @@ def fewest_without_error(risk: float, delta: float) -> int:
 
 def most_errors(n: int, risk: float, delta: float) -> int:
     """Return the largest number of errors among n trials that still shows a rate of at most `risk`; -1 where not even 0 does."""
-    if binomial_cdf(0, n, risk) > delta:
-        return -1
-    low, high = 0, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        if binomial_cdf(middle, n, risk) <= delta:
-            low = middle
-        else:
-            high = middle
-    return low
+    return bisect_right(range(n), delta, key=lambda errors: binomial_cdf(errors, n, risk)) - 1
 
 
 def smallest_sample(n: int, risk: float, delta: float) -> int:
@@ -99,11 +91,5 @@ def smallest_sample(n: int, risk: float, delta: float) -> int:
     errors = most_errors(n, risk, delta)
     if errors < 0:
         return n
-    low, high = errors, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        if binomial_cdf(errors, middle, risk) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    # The probability falls with the size, and `bisect_left` expects rising keys.
+    return bisect_left(range(n), -delta, lo=errors + 1, key=lambda size: -binomial_cdf(errors, size, risk))

@@ -27,14 +27,12 @@ from grace_kp.confidence import Thresholds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from grace_kp.calibrate._assess import Assessment
     from grace_kp.calibrate._predictions import Predicted
     from grace_kp.calibrate._profile import CalibratedProfile
-    from grace_kp.calibrate._risk import RiskThresholds
+    from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds
+    from grace_kp.calibrate._samples import Floats
 
-    Floats = NDArray[np.float64]
     Curve = tuple[tuple[float, float], ...]
 
 
@@ -51,12 +49,12 @@ _APPROXIMATE = (
     f"the promise is approximate: no tasks were held back, so the thresholds rest on the predictions of {FOLDS} other profiles, each of "
     "them fitted without the tasks that it predicts."
 )
-_ALIKE = "all runs have the same task, or none that is recorded, so each run counts as a task of its own."
+_ALIKE = "all runs have the same task, or record none, so each run counts as a separate task."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What thresholds are asked to promise.
+    """The promise that thresholds shall keep.
 
     Raises:
         ValueError: a field cannot be used; the message says which and why.
@@ -98,29 +96,6 @@ class Promise:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PromisedLevel:
-    """The threshold of one level, and what the tested runs show about its promise."""
-
-    level: str
-    risk: float
-    """The promised share of errors."""
-    threshold: float | None
-    """The lowest confidence of the level; None: the level is never used."""
-    coverage: float
-    """Share of the tested runs at the level or a milder one, 0 to 1."""
-    reached: int
-    """Their number."""
-    errors: int
-    """How many of them are wrong."""
-    share_wrong: float
-    """Their share of what was tested: of the reached ones for a selective promise, of all for an overall one."""
-    bound: float | None
-    """Upper bound of that share in the long run; None: the level is never used."""
-    needed: int
-    """Labels without an error that the level needs at least."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """A profile with the thresholds that keep a promise, and what they rest on."""
@@ -136,9 +111,9 @@ class Calibration:
     curves: Mapping[str, Curve]
     """For the learned confidence and the formula: share of the tested runs that act, and share of errors, from strict to mild."""
     sample: Mapping[str, Any]
-    """What was labelled, fitted on, assessed, tested and left out."""
+    """Counts of the runs that were labelled, fitted on, assessed, tested and left out."""
     notes: tuple[str, ...]
-    """What to know before relying on it, a sentence or two each."""
+    """Caveats, a sentence or two each."""
 
     @property
     def is_approximate(self) -> bool:
@@ -165,18 +140,7 @@ class Calibration:
     @property
     def levels(self) -> tuple[PromisedLevel, ...]:
         """The promised levels, from silent to confirm."""
-        sure, needed = self.thresholds, self.promise.needed
-        found = []
-        for level, risk in sure.risks.items():
-            threshold, reached = getattr(sure.thresholds, level), round(sure.coverage[level] * sure.n)
-            of = sure.n if self.promise.kind == OVERALL else reached
-            found.append(
-                PromisedLevel(
-                    level, risk, None if threshold == math.inf else threshold, sure.coverage[level], reached,
-                    sure.errors[level], sure.errors[level] / of if of else 0.0, sure.bounds[level], needed[level],
-                )
-            )  # fmt: skip
-        return tuple(found)
+        return self.thresholds.levels
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without the curves."""
@@ -233,7 +197,12 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
     try:
         found = rows.held_back(held, seed) if holdout else rows.cross_validated(seed)
     except ValueError as error:
-        raise ValueError(f"{error} ({_parted(held, groups)})") from None
+        split = (
+            f"of {len(groups):,} labelled runs, {int(held.sum()):,} are held back to choose the thresholds; a holdout of 0 holds none back"
+            if holdout
+            else f"of all {len(groups):,} labelled runs, each fold of the cross-validation leaves out some"
+        )
+        raise ValueError(f"{error} ({split})") from None
     places = found.places.tolist()
     tested = _Tested(
         found,
@@ -251,8 +220,24 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
         "assessed_runs": len(places), "assessed_tasks": len(set(tested.groups)), "tested": sure.n, "holdout": holdout, "seed": seed,
         "sources": dict(Counter(labelled.sources)), "left_out": dict(labelled.left_out),
     }  # fmt: skip
+    figures = sure.to_dict()
+    stated = {
+        "kind": promise.kind,
+        "moment": promise.moment,
+        **{name: figures[name] for name in ("risks", "delta", "n", "coverage", "bounds")},
+        "approximate": not holdout,
+        "holdout": holdout,
+        "seed": seed,
+        "notes": list(remarks),
+    }
+    described = {name: each.to_dict() for name, each in assessments.items()}
+    quality = {
+        name: {key: value for key, value in each.items() if key != "bins" and value is not None}
+        for name, each in described.items()
+    }
+    profile = dataclasses.replace(found.profile, quality={promise.moment: quality})
     return Calibration(
-        profile=_with_promise(found.profile, promise, sure, assessments, remarks, sample),
+        profile=profile.with_thresholds(sure.thresholds, stated),
         promise=promise,
         thresholds=sure,
         assessments=assessments,
@@ -283,7 +268,9 @@ class _Tested:
             self.found.confidence[LEARNED], self.labels, promise.risks, promise.delta, promise.kind,
             groups=self.groups, weights=self.inverse, seed=self.seed,
         )  # fmt: skip
-        return dataclasses.replace(found, thresholds=_rounded(found.thresholds))
+        exact = found.thresholds
+        rounded = Thresholds(*(_round_up(value) for value in (exact.silent, exact.notify, exact.confirm)))
+        return dataclasses.replace(found, thresholds=rounded)
 
     def assess(self, scores: Floats, names: Sequence[str] | None = None) -> Assessment:
         return assess(scores, self.labels, groups=names, clusters=self.groups, weights=self.inverse, seed=self.seed)
@@ -322,17 +309,7 @@ def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
     return list(labelled.groups), []
 
 
-def _parted(held: NDArray[np.bool_], groups: Sequence[Any]) -> str:
-    if not held.any():
-        return f"of all {len(groups):,} labelled runs, each fold of the cross-validation leaves out some"
-    return f"of {len(groups):,} labelled runs, {int(held.sum()):,} are held back to choose the thresholds; a holdout of 0 holds none back"
-
-
-def _rounded(thresholds: Thresholds) -> Thresholds:
-    return Thresholds(*(_up(value) for value in (thresholds.silent, thresholds.notify, thresholds.confirm)))
-
-
-def _up(value: float) -> float:
+def _round_up(value: float) -> float:
     if value == math.inf:
         return value
     step = math.floor(value * CONFIDENCES)
@@ -347,30 +324,3 @@ def _kinds(document: Mapping[str, Any]) -> dict[str, str]:
         "model": ", ".join(facts_of(document)["models"])[:MAX_NAME] or "unknown",
         "domain": document["metadata"]["task_domain"][:MAX_NAME],
     }
-
-
-def _with_promise(
-    profile: CalibratedProfile,
-    promise: Promise,
-    sure: RiskThresholds,
-    assessments: Mapping[str, Assessment],
-    notes: Sequence[str],
-    sample: Mapping[str, Any],
-) -> CalibratedProfile:
-    stated = {
-        "kind": promise.kind,
-        "risks": dict(promise.risks),
-        "delta": promise.delta,
-        "moment": promise.moment,
-        "n": sure.n,
-        "coverage": dict(sure.coverage),
-        "bounds": dict(sure.bounds),
-        "approximate": not sample["holdout"],
-        "holdout": sample["holdout"],
-        "seed": sample["seed"],
-        "notes": list(notes),
-    }
-    quality = {name: {**each.to_dict(), "bins": None} for name, each in assessments.items()}
-    quality = {name: {key: value for key, value in each.items() if value is not None} for name, each in quality.items()}
-    with_quality = dataclasses.replace(profile, quality={promise.moment: quality})
-    return with_quality.with_thresholds(sure.thresholds, stated)

@@ -1,4 +1,4 @@
-"""Figures of policies over the same decisions, and what a replay found: differences, the first runs where they differ, as text or JSON.
+"""Figures of policies over the same decisions, and the result of a replay: differences, the first runs where they differ, as plain lines or JSON.
 
 A decision is an index into columns of numbers, so that a hundred thousand of them fit into a few megabytes.
 """
@@ -20,10 +20,6 @@ from grace_kp.pages import count_text, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
@@ -36,13 +32,13 @@ LEAST_RUNS = 10
 MAX_CURVE = 1_001
 """Points of a risk-coverage curve; scores with three decimals need no more."""
 DENIED = 4
-"""The code of a denied action, beside the severities of the levels."""
+"""The code of a denied action; the other codes are the severities of the levels."""
 OUTCOMES = (*(level.value for level in InterventionLevel), "denied")
 ASKS = InterventionLevel.CONFIRM.severity
 
 
 def cut_text(text: str, width: int) -> str:
-    """Return a text without control characters, cut to the width of a column."""
+    """Return a string without control characters, cut to the width of a column."""
     text = printable(text)
     return text if len(text) <= width else text[: width - 3] + "..."
 
@@ -71,7 +67,7 @@ class Share(JsonRecord):
 
     @property
     def percent(self) -> str:
-        """The share and its interval as text; a dash of nothing."""
+        """The share and its interval as a string; a dash if there is nothing to share."""
         if not self.of:
             return "-"
         low, high = self.interval
@@ -89,7 +85,7 @@ class RiskCoverage(JsonRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyFigures(JsonRecord):
-    """What a policy did, or would have done."""
+    """The figures of one policy, as recorded or replayed."""
 
     name: str
     levels: Mapping[str, int]
@@ -121,7 +117,7 @@ class PolicyFigures(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class Difference(JsonRecord):
-    """What policy A has more than policy B, as a share, with a bootstrap interval at 95 % that resamples runs."""
+    """The figure of policy A less that of policy B, as a share, with a 95 % bootstrap interval that resamples runs."""
 
     value: float
     low: float | None
@@ -220,7 +216,7 @@ def _difference(more: Ints, runs: Ints, seed: int) -> Difference:
 
 LABEL = 20
 CELL = 29
-"""Columns of a name and of each policy in the text; together fewer than 80."""
+"""Columns of a name and of each policy in a line; together fewer than 80."""
 FEW_DIFFER = 0.1
 """Difference between the labelled shares of asked and unasked decisions from which a report warns."""
 _SHARES = {
@@ -228,12 +224,6 @@ _SHARES = {
     "let_through": ("errors let through", "of the unasked"),
     "caught": ("errors caught", "of the wrong"),
     "needless": ("needless questions", "of the questions"),
-}
-_EFFECTS = {
-    "asked": "questions, of all decisions",
-    "let_through": "errors let through, of labelled",
-    "caught": "errors caught, of labelled",
-    "needless": "needless questions, of labelled",
 }
 
 
@@ -295,7 +285,7 @@ class Replayed(JsonRecord):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the figures has to know."""
+        """Caveats for readers of the figures."""
         found = [f"{count:,} left out: {reason}" for reason, count in self.left_out.items()]
         labelled = self.right + self.wrong
         if self.decisions and not labelled:
@@ -311,22 +301,17 @@ class Replayed(JsonRecord):
                 f"{self.decisions:,} decisions come from {count_text(self.runs, 'run')}; a label is that of the whole run, and the exact intervals "
                 "take decisions for independent"
             )
-        found += [
-            f"{name}: {asked:.0%} of the asked decisions have a label, and {unasked:.0%} of the others; "
-            "for shares of all decisions, replay the traces and labels of cal.thin(cal.labels(store))"
-            for name, asked, unasked in self._uneven_labels()
-        ]
-        return tuple(found)
-
-    def _uneven_labels(self) -> Iterator[tuple[str, float, float]]:
         for figures in (self.a, self.b):
-            if figures is None or not self.right + self.wrong:
+            if figures is None or not labelled:
                 continue
             asks, proceeds = figures.asked.count, figures.levels["silent"] + figures.levels["notify"]
-            if asks and proceeds:
-                asked, unasked = figures.needless.of / asks, figures.let_through.of / proceeds
-                if abs(asked - unasked) > FEW_DIFFER:
-                    yield figures.name, asked, unasked
+            asked, unasked = figures.needless.of / max(1, asks), figures.let_through.of / max(1, proceeds)
+            if asks and proceeds and abs(asked - unasked) > FEW_DIFFER:
+                found.append(
+                    f"{figures.name}: {asked:.0%} of the asked decisions have a label, and {unasked:.0%} of the others; "
+                    "for shares of all decisions, replay the traces and labels of cal.thin(cal.labels(store))"
+                )
+        return tuple(found)
 
     def lines(self, title: str) -> Iterator[str]:
         """Yield the figures as lines of fewer than 80 columns."""
@@ -362,7 +347,8 @@ class Replayed(JsonRecord):
         if self.differences:
             yield "  A less B (95 % bootstrap interval over runs)"
             for name, difference in self.differences.items():
-                yield f"    {_EFFECTS[name]:<32}{difference}"
+                effect = f"{_SHARES[name][0]}, of {'all decisions' if name == 'asked' else 'labelled'}"
+                yield f"    {effect:<32}{difference}"
         if self.a is None or self.b is None:
             return
         runs = f"in {count_text(self.differing_runs, 'run')}"
@@ -377,7 +363,7 @@ class Replayed(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport(JsonRecord):
-    """What two policies do with recorded decisions.
+    """The decisions of two policies over recorded actions and runs.
 
     `actions` are gated actions. `runs` are runs without gated actions, each a single decision on its confidence.
     """
@@ -389,7 +375,7 @@ class ReplayReport(JsonRecord):
     actions: Replayed
     runs: Replayed
     mismatched_a: int = 0
-    """Traces that differ in agent, model or tools from those that the profile of A was fitted on: its promise does not hold for them."""
+    """Traces whose agent, model or tools the profile of A was not fitted on; its promise does not hold for them."""
     mismatched_b: int = 0
     """The same for the profile of B."""
     fitted: int = 0
@@ -398,12 +384,12 @@ class ReplayReport(JsonRecord):
     """`a`, `b` or `ab`: the policies whose learned profile does not state which runs it was fitted on, so that none was left out for it."""
 
     def summary(self) -> str:
-        """Return the report as text of at most 80 columns, notes aside."""
+        """Return the report as plain lines of at most 80 columns, notes aside."""
         lines = [count_text(self.traces, "trace")]
         for letter, count in (("A", self.mismatched_a), ("B", self.mismatched_b)):
             if count:
                 lines.append(
-                    f"note: {count_text(count, 'trace')} of another agent, model or tool than those that the profile of {letter} was fitted on"
+                    f"note: {count_text(count, 'trace')} of an agent, model or tool that the profile of {letter} was not fitted on"
                 )
         if self.fitted:
             lines.append(
@@ -411,7 +397,7 @@ class ReplayReport(JsonRecord):
                 "--include-fitted replays them, too"
             )
         lines += [
-            f"note: the profile of {letter.upper()} does not state which runs it was fitted on; those that it was fitted on make it look too good"
+            f"note: the profile of {letter.upper()} does not state which runs it was fitted on; these runs make it look too good"
             for letter in self.unknown_fitted
         ]
         for title, part in (("gated actions", self.actions), ("runs without gated actions", self.runs)):

@@ -1,4 +1,4 @@
-"""Whether runs still look like those that a profile was fitted on: features that shifted, and names that are new.
+"""Compare runs with the fitted runs of a profile: features that shifted, and names that are new.
 
 It needs no labels and says nothing about errors: a promise can hold after a drift, and break without one. `Monitor` tests the promise.
 """
@@ -20,13 +20,11 @@ from grace_kp.calibrate._samples import JsonRecord
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from grace_kp.calibrate._features import Moment
     from grace_kp.calibrate._profile import CalibratedProfile
+    from grace_kp.calibrate._samples import Floats
     from grace_kp.trace import ReasoningTrace
 
-    Floats = NDArray[np.float64]
 
 LEAST_RUNS = 30
 LEAST_SHIFT = 0.2
@@ -55,7 +53,7 @@ class FeatureShift(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class DriftReport(JsonRecord):
-    """How runs differ from those that a profile was fitted on. `str(report)` says it in sentences."""
+    """Differences between runs and the fitted runs of a profile. `str(report)` states them in sentences."""
 
     _json = ("n", "tasks", "moment", "fitted_runs", "drifted", "features", "new")
 
@@ -106,7 +104,7 @@ class DriftReport(JsonRecord):
 def drift(
     profile: CalibratedProfile, traces: Iterable[Mapping[str, Any] | ReasoningTrace], *, moment: Moment = "end"
 ) -> DriftReport:
-    """Compare runs with those that a profile was fitted on.
+    """Compare runs with the fitted runs of a profile.
 
     For each column, the difference of the means is tested with the variance of the fitted runs, or of these if it is larger. Runs of one
     task resemble each other: the correlation within tasks is measured, and widens the error of both means (Kish 1965). The p-values are

@@ -68,9 +68,8 @@ def facts_of_all(traces: Iterable[Mapping[str, Any] | ReasoningTrace]) -> dict[s
             names[kind].update(found)
         if mapping_in(document, "grace").get("created_from") not in _NOT_OF_THE_RUN:
             times.update(_texts([mapping_in(document, "metadata").get("created_at")]))
-    ordered = sorted(times)
     facts: dict[str, Any] = {kind: sorted(found)[:MAX_NAMES] for kind, found in names.items()}
-    return {**facts, "from": ordered[0] if ordered else None, "to": ordered[-1] if ordered else None}
+    return {**facts, "from": min(times, default=None), "to": max(times, default=None)}
 
 
 def task_of(trace: Mapping[str, Any] | ReasoningTrace) -> str:

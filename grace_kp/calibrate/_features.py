@@ -43,7 +43,7 @@ class SeenCall:
 
     name: str
     signature: str
-    """The name and the arguments as text, to recognise a repeated call."""
+    """Name and arguments as a string, to recognise a repeated call."""
     size: int
     """Characters of the arguments."""
     record: Mapping[str, Any]
@@ -57,7 +57,7 @@ class SeenCall:
 
 @dataclass(slots=True)
 class Transcript:
-    """What a decision may see of a run."""
+    """The part of a run that a decision may use."""
 
     kinds: list[str] = field(default_factory=list)
     """The types of the steps."""
@@ -76,7 +76,7 @@ class Transcript:
 
 
 def transcript_of(trace: Mapping[str, Any] | ReasoningTrace, *, has_ended: bool, upto: int | None) -> Transcript:
-    """Return what a decision may see of a trace."""
+    """Return the part of a trace that a decision may use."""
     document = document_of(trace)
     seen = Transcript()
     steps = [step for step in list_in(document, "steps")[:upto] if isinstance(step, Mapping)]
@@ -118,7 +118,14 @@ def _read_steps(seen: Transcript, steps: list[Mapping[str, Any]], records: list[
             last = linked.pop(number, None)
             if last is None and number not in linked and waiting and not waiting[0].record:
                 last = waiting.popleft()
-            _returned(seen, last, content)
+            if last is None:
+                seen.messages.append(content)
+                continue
+            seen.results.append(content)
+            last.result = content
+            if last.latency is not None:
+                seen.latencies.append(last.latency)
+            last.failed = last.record.get("status") in _FAILED or shows_failure(content)
         elif kind == "error_recovery":
             if last is not None and not last.record:
                 last.failed = True
@@ -139,17 +146,6 @@ def _call(step: Mapping[str, Any], record: Mapping[str, Any]) -> SeenCall:
     except RecursionError:
         shown = "nested"
     return SeenCall(name, f"{name} {shown}", len(shown), record)
-
-
-def _returned(seen: Transcript, call: SeenCall | None, content: str) -> None:
-    if call is None:
-        seen.messages.append(content)
-        return
-    seen.results.append(content)
-    call.result = content
-    if call.latency is not None:
-        seen.latencies.append(call.latency)
-    call.failed = call.record.get("status") in _FAILED or shows_failure(content)
 
 
 def finished_calls(seen: Transcript) -> list[Any]:
@@ -300,14 +296,11 @@ def _of_evidence(seen: Transcript) -> dict[str, float | None]:
             found["search_average"] = factors.search_avg_score
         found["search_results"] = math.log1p(factors.search_result_count)
         found["sources"] = math.log1p(factors.source_count)
-    for name, judgement in _JUDGEMENTS.items():
-        record = mapping_in(seen.evaluation, judgement)
+    for name in ("self_evaluation", "coverage", "agreement"):
+        record = mapping_in(seen.evaluation, "source_agreement" if name == "agreement" else name)
         score = None if record.get("fallback") else record.get("score")
         found[name] = float(score) if is_unit(score) else None
     return found
-
-
-_JUDGEMENTS = {"self_evaluation": "self_evaluation", "coverage": "coverage", "agreement": "source_agreement"}
 
 
 def _beginning(text: str) -> str:

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from grace_kp.calibrate._features import Features
     from grace_kp.calibrate._logistic import Logistic
+    from grace_kp.calibrate._samples import Floats
     from grace_kp.trace import ReasoningTrace
 
-    Floats = NDArray[np.float64]
     Integers = NDArray[np.intp]
     Trace = Mapping[str, Any] | ReasoningTrace
 
@@ -58,7 +58,7 @@ MAX_ASSESSED = 5_000
 MAX_PREFIXES = 8
 """Prefixes of a run at the moment "action", spread evenly over its actions."""
 UNGROUPED = (
-    "the objectives do not tell tasks apart, so each run counts as a task of its own; pass groups= if runs share tasks"
+    "the objectives do not tell tasks apart, so each run counts as a separate task; pass groups= if runs share tasks"
 )
 
 
@@ -92,11 +92,9 @@ def fit(
         ValueError: the lengths differ, a label or weight is unusable, or there are too few labels: 50 are needed, 15 of each class,
             from at least five tasks. The message says how many there are.
     """
-    strange = next(
-        (place for place, run in enumerate(runs) if not hasattr(run, "get") and not hasattr(run, "to_dict")), None
-    )
-    if strange is not None:
-        raise ValueError(f"a run must be a ReasoningTrace or its dict form: run {strange} is {brief(runs[strange])}")
+    for place, run in enumerate(runs):
+        if not hasattr(run, "get") and not hasattr(run, "to_dict"):
+            raise ValueError(f"a run must be a ReasoningTrace or its dict form: run {place} is {brief(run)}")
     correct = units("labels", labels)
     if len(correct) != len(runs):
         raise ValueError(f"there are {len(runs):,} runs and {len(correct):,} labels; each run needs a label")
@@ -108,18 +106,26 @@ def fit(
     notes: list[str] = []
     tasks = _tasks(runs, groups, notes)
     random = np.random.default_rng(seed)
-    chosen = _drawn(tasks, MAX_RUNS, random)
+    chosen = _draw_tasks(tasks, MAX_RUNS, random)
     if len(chosen) < len(runs):
         notes.append(f"{len(chosen):,} of {len(runs):,} labelled runs were drawn, whole tasks at a time")
     used = [runs[place] for place in chosen]
     correct, counted, tasks = correct[chosen], counted[chosen], tasks[chosen]
     heads, predictions, quality = {}, {}, {}
-    for moment, samples in (
-        ("end", _end_samples(used, correct, counted, tasks)),
-        ("action", _action_samples(used, correct, counted, tasks, random)),
-    ):
-        heads[moment], predictions[moment] = _fit_head(moment, samples, len(used), random)
-        quality[moment] = _quality(predictions[moment], samples.groups, random)
+    read: dict[int, Features] = {}  # a run that occurs again is read once
+    rows = [read.get(id(run)) or read.setdefault(id(run), features(run)) for run in used]
+    ends = Samples(matrix_of(rows), [row.tools for row in rows], correct, counted, tasks)
+    for moment, samples in (("end", ends), ("action", _action_samples(used, correct, counted, tasks, random))):
+        heads[moment], predicted = _fit_head(moment, samples, len(used), random)
+        predictions[moment] = predicted
+        drawn = _draw_tasks(samples.groups, MAX_ASSESSED, random)
+        assessed = assess(
+            predicted.confidence[drawn],
+            predicted.correct[drawn],
+            clusters=samples.groups[drawn],  # the bootstrap draws whole tasks
+            weights=predicted.weights[drawn],
+        ).to_dict()
+        quality[moment] = {name: assessed[name] for name in ("auroc", "ece", "brier", "accuracy", "n", "intervals")}
     kinds = Counter(str(sources[place]) for place in chosen) if sources is not None else Counter({"unknown": len(used)})
     facts = {
         "runs": len(used),
@@ -152,28 +158,14 @@ def _fit_head(moment: str, samples: Samples, runs: int, random: np.random.Genera
     return head, OutOfFold(confidence, samples.labels, tuple(samples.groups.tolist()), samples.weights)
 
 
-def _quality(found: OutOfFold, groups: NDArray[np.intp], random: np.random.Generator) -> dict[str, Any]:
-    """Return AUROC, calibration error and Brier score of out-of-fold predictions, with bootstrap intervals that draw whole tasks."""
-    rows = _drawn(groups, MAX_ASSESSED, random)
-    clusters, weights = groups[rows], found.weights[rows]
-    assessed = assess(found.confidence[rows], found.correct[rows], clusters=clusters, weights=weights).to_dict()
-    return {name: assessed[name] for name in ("auroc", "ece", "brier", "accuracy", "n", "intervals")}
-
-
-def _end_samples(runs: Sequence[Trace], labels: Floats, weights: Floats, tasks: NDArray[np.intp]) -> Samples:
-    known: dict[int, Features] = {}  # a run that occurs again is read once
-    rows = [known.get(id(run)) or known.setdefault(id(run), features(run)) for run in runs]
-    return Samples(matrix_of(rows), [row.tools for row in rows], labels, weights, tasks)
-
-
 def _action_samples(
-    runs: Sequence[Trace], labels: Floats, weights: Floats, tasks: NDArray[np.intp], random: np.random.Generator
+    runs: Sequence[Trace], labels: Floats, weights: Floats, tasks: Integers, random: np.random.Generator
 ) -> Samples:
     rows: list[Features] = []
     places: list[int] = []
     shares: list[float] = []
     known: dict[int, list[Features]] = {}
-    for place in _drawn(tasks, MAX_ACTION_RUNS, random).tolist():
+    for place in _draw_tasks(tasks, MAX_ACTION_RUNS, random).tolist():
         run = runs[place]
         prefixes = known.get(id(run)) or known.setdefault(id(run), _prefixes(run))
         rows += prefixes
@@ -192,7 +184,7 @@ def _prefixes(run: Trace) -> list[Features]:
 
 
 def action_places(document: Mapping[str, Any]) -> list[int]:
-    """Return the numbers of steps before each action of a run: those that were gated, or else all calls of tools, or else its end."""
+    """Return the number of steps before each action of a run: its gated actions, else all its tool calls, else its end."""
     steps = list_in(document, "steps")
     gated = [as_mapping(entry).get("step") for entry in list_in(mapping_in(document, "grace"), "decisions")]
     places = sorted({place for place in gated if type(place) is int and 0 <= place <= len(steps)})
@@ -217,7 +209,7 @@ def _check_counts(labels: Floats) -> None:
     )
 
 
-def _tasks(runs: Sequence[Trace], groups: Sequence[Hashable] | None, notes: list[str]) -> NDArray[np.intp]:
+def _tasks(runs: Sequence[Trace], groups: Sequence[Hashable] | None, notes: list[str]) -> Integers:
     names = list(groups) if groups is not None else [task_of(run) for run in runs]
     numbers: dict[Hashable, int] = {}
     tasks = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
@@ -231,8 +223,8 @@ def _tasks(runs: Sequence[Trace], groups: Sequence[Hashable] | None, notes: list
     )
 
 
-def _drawn(tasks: NDArray[np.intp], most: int, random: np.random.Generator) -> NDArray[np.intp]:
-    """Return the places of at most so many runs, of tasks drawn at random and taken whole; all runs if they are no more."""
+def _draw_tasks(tasks: Integers, most: int, random: np.random.Generator) -> Integers:
+    """Return the places of at most `most` rows: all of them, or the rows of whole tasks drawn at random."""
     if len(tasks) <= most:
         return np.arange(len(tasks), dtype=np.intp)
     tasks = np.unique(tasks, return_inverse=True)[1]  # a task without rows here must not be drawn

@@ -1,4 +1,4 @@
-"""The gated actions of a trace: what was decided about each, as far as it can be read, and the part of the run that stood before it.
+"""The gated actions of a trace: what was decided about each, as far as it can be read, and the part of the run before it.
 
 Traces may come from other programs, so every entry is checked. An entry that cannot be read is counted, never guessed, and a part of it
 that cannot be read never makes a level milder.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.calibrate._facts import document_of, list_in, mapping_in
@@ -54,9 +55,9 @@ class RecordedAction:
     at_least: InterventionLevel | None
     """A level that this very call required, whatever the confidence; ESCALATE where no confidence could be computed."""
     step: int | None
-    """Number of steps that stood before the decision; None in traces that do not state it."""
+    """Number of steps before the decision; None in traces that do not state it."""
     basis: Basis | None
-    """What the recorded confidence rests on; None in traces of earlier versions."""
+    """The basis of the recorded confidence; None in traces of earlier versions."""
 
     @property
     def name(self) -> str:
@@ -101,44 +102,38 @@ def _gated_action(entry: object) -> RecordedAction | str:
     except (ValueError, TypeError):
         return UNREADABLE
     gaps: Any = entry.get("evidence_gaps") or []
-    if not _are_texts(gaps):
+    if not _are_strings(gaps):
         gaps = [UNREADABLE_GAP]
     profile_gaps: Any = entry.get("profile_gaps")
-    known = record.step if record.step is not None and record.step >= 0 else None
-    of_profile: frozenset[str] = frozenset(profile_gaps if _are_texts(profile_gaps) else ())
     return RecordedAction(
-        record,
-        record.level,
-        float(record.score),
-        policy,
-        tuple(gaps),
-        of_profile,
-        at_least,
-        known,
-        Basis.from_facts(entry),
+        record=record,
+        level=record.level,
+        score=float(record.score),
+        policy=policy,
+        gaps=tuple(gaps),
+        profile_gaps=frozenset(profile_gaps if _are_strings(profile_gaps) else ()),
+        at_least=at_least,
+        step=record.step if record.step is not None and record.step >= 0 else None,
+        basis=Basis.from_facts(entry),
     )
 
 
-def _are_texts(part: object) -> bool:
+def _are_strings(part: object) -> bool:
     return isinstance(part, list) and all(isinstance(item, str) for item in part)
 
 
 _OPEN_CALL = ("call_id", "name", "tool_call", "started_ms", "parent")
 """Fields of a call that exist before it ends."""
 _KNOWN_BEFORE = ("name", "parent", "tags", "user", "session", "metadata", "resumed")
-"""Fields under `grace` that exist before a run ends. Whatever else stands there may hold what came later."""
+"""Fields under `grace` that exist before a run ends. The other fields may hold later data."""
 
 
-@dataclass(slots=True)
 class Prefixes:
-    """A run as it stood before its gated actions."""
+    """A run as it was before its gated actions."""
 
-    trace: Document | ReasoningTrace
-    grace: Document
-    _ended: list[tuple[int, Document]] | None = None
-    """The calls that ended, each with the number of its result's step, in the order in which they ended."""
-    _evidence: dict[int, RunEvidence] = field(default_factory=dict)
-    _document: Document | None = None
+    def __init__(self, trace: Document | ReasoningTrace, grace: Document) -> None:
+        self._trace, self.grace = trace, grace
+        self._evidence: dict[int, RunEvidence] = {}
 
     def evidence_of(self, action: RecordedAction) -> RunEvidence | RecordedEvidence | None:
         """Return the evidence before an action, also that of other runs, as far as its entry records it; None if that cannot be read."""
@@ -147,34 +142,34 @@ class Prefixes:
             return self.evidence(action.step or 0)
         try:
             return RecordedEvidence(readings)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):  # anybody may have written it
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):  # any program may have written it
             return None
 
     def evidence(self, step: int) -> RunEvidence:
-        """Return the evidence of the calls that had ended when `step` steps stood."""
-        if self._ended is None:
-            calls = [call for call in self.grace["calls"] if isinstance(call, Mapping)]
-            found = [(number, call) for call in calls if type(number := call.get("observation")) is int]
-            self._ended = sorted(found, key=lambda pair: pair[0])
-        count = bisect_left(self._ended, step, key=lambda pair: pair[0])
+        """Return the evidence of the calls that had ended when the run had `step` steps."""
         if step not in self._evidence:
+            count = bisect_left(self._ended, step, key=lambda pair: pair[0])
             before = evidence_of_calls([call for _, call in self._ended[:count]], since=0, per_step=1)
-            for number, item in enumerate(list_in(self.trace_dict, "steps")[:step]):
+            for number, item in enumerate(list_in(self._document, "steps")[:step]):
                 if isinstance(item, Mapping) and item.get("role") == "user":
                     before.user_spoke(number)
             self._evidence[step] = before
         return self._evidence[step]
 
-    @property
-    def trace_dict(self) -> Document:
-        """The trace in its dict form."""
-        if self._document is None:
-            self._document = document_of(self.trace)
-        return self._document
+    @cached_property
+    def _ended(self) -> list[tuple[int, Document]]:
+        """The calls that ended, each with the number of its result's step, in the order in which they ended."""
+        calls = [call for call in self.grace["calls"] if isinstance(call, Mapping)]
+        found = [(number, call) for call in calls if type(number := call.get("observation")) is int]
+        return sorted(found, key=lambda pair: pair[0])
+
+    @cached_property
+    def _document(self) -> Document:
+        return document_of(self._trace)
 
     def document(self, step: int, evaluation: object = None) -> dict[str, Any]:
-        """Return the document of the run as it stood after `step` steps: still open, without an answer, a score or a label."""
-        document = self.trace_dict
+        """Return the document of the run as it was after `step` steps: still open, without an answer, a score or a label."""
+        document = self._document
         grace = mapping_in(document, "grace")
         kept: dict[str, Any] = {"status": "open", **{name: grace[name] for name in _KNOWN_BEFORE if name in grace}}
         if evaluation is not None:
@@ -203,7 +198,7 @@ def _call_before(call: object, step: int) -> Document | None:
     return {name: call[name] for name in _OPEN_CALL if name in call}
 
 
-def judged(factors: ConfidenceFactors, evaluation: object, *, cautious: bool) -> ConfidenceFactors:
+def add_judgements(factors: ConfidenceFactors, evaluation: object, *, cautious: bool) -> ConfidenceFactors:
     """Return the factors with the judgements that a trace or a gate's entry records."""
     if not isinstance(evaluation, Mapping):
         return factors

@@ -22,39 +22,35 @@ if TYPE_CHECKING:
 
     from grace_kp.calibrate._features import Features
     from grace_kp.calibrate._logistic import Logistic
+    from grace_kp.calibrate._samples import Floats
 
-    Floats = NDArray[np.float64]
     Tools = Sequence[tuple[str, ...]]
 
 
 MAX_NAMED = 3
 _LEAST = 0.05
-"""Contributions below this many log-odds are not worth a word."""
+"""Reasons leave out contributions below this many log-odds."""
 
-# What a high and a low value of a feature are called in a reason.
+_COUNTED = ("steps", "thoughts", "messages", "recoveries", "calls", "tools", "errors", "search_results", "sources")
+# The words of a reason for a high and a low value of each feature.
 _WORDS = {
-    "steps": ("many steps", "few steps"),
-    "thoughts": ("many thoughts", "few thoughts"),
-    "messages": ("many messages", "few messages"),
-    "recoveries": ("many recoveries", "few recoveries"),
+    **{name: (f"many {name.replace('_', ' ')}", f"few {name.replace('_', ' ')}") for name in _COUNTED},
+    "objective_length": ("a long objective", "a short objective"),
+    "last_result_length": ("a long last result", "a short last result"),
+    "answer_length": ("a long answer", "a short answer"),
     "ends_with_call": ("an open call at the end", "no open call at the end"),
     "ends_with_result": ("a result as the last step", "no result as the last step"),
     "since_call": ("a last call long ago", "a call shortly before"),
     "latency": ("slow steps", "fast steps"),
-    "calls": ("many calls", "few calls"),
-    "tools": ("many tools", "few tools"),
     "tool_variety": ("varied tools", "the same tools again"),
     "repeated_calls": ("repeated calls", "few repeated calls"),
     "arguments": ("long arguments", "short arguments"),
-    "errors": ("many errors", "few errors"),
     "error_rate": ("a high share of errors", "a low share of errors"),
     "error_at_end": ("an error in the last call", "no error in the last call"),
     "trouble": ("results that name problems", "few results that name problems"),
     "empty_results": ("empty results", "few empty results"),
     "repeated_results": ("repeated results", "few repeated results"),
-    "objective_length": ("a long objective", "a short objective"),
     "result_length": ("long results", "short results"),
-    "last_result_length": ("a long last result", "a short last result"),
     "message_length": ("long messages", "short messages"),
     "messages_length": ("long messages in all", "short messages in all"),
     "thanks": ("thanks in the last message", "no thanks in the last message"),
@@ -62,7 +58,6 @@ _WORDS = {
     "doubt": ("doubt in thoughts", "little doubt in thoughts"),
     "last_doubt": ("doubt in the last thought", "no doubt in the last thought"),
     "apologies": ("apologies in thoughts", "few apologies in thoughts"),
-    "answer_length": ("a long answer", "a short answer"),
     "hedging": ("hedging", "little hedging"),
     "refusal": ("words of refusal", "few words of refusal"),
     "asks": ("a question at the end", "no question at the end"),
@@ -73,8 +68,6 @@ _WORDS = {
     "on_topic": ("an answer in the words of the objective", "an answer in other words than the objective"),
     "search_quality": ("good search results", "poor search results"),
     "search_average": ("a high mean search score", "a low mean search score"),
-    "search_results": ("many search results", "few search results"),
-    "sources": ("many sources", "few sources"),
     "self_evaluation": ("a good self-evaluation", "a poor self-evaluation"),
     "coverage": ("a good coverage of the query", "a poor coverage of the query"),
     "agreement": ("sources that agree", "sources that disagree"),
@@ -83,7 +76,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one feature, tool or missing value adds to a prediction."""
+    """The contribution of one feature, tool or missing value to a prediction."""
 
     name: str
     """The feature; `missing:…` for its lack, `tool:…` for a tool that was called or not."""
@@ -101,9 +94,8 @@ class Part:
         if kind == "tool":
             return f"{rest} was called" if self.is_high else f"{rest} was not called"
         if kind == "missing":
-            return f"no {_noun(rest)}" if self.is_high else f"a known {_noun(rest)}"
-        high, low = _WORDS.get(self.name, (f"high {_noun(self.name)}", f"low {_noun(self.name)}"))
-        return high if self.is_high else low
+            return f"{'no' if self.is_high else 'a known'} {rest.replace('_', ' ')}"
+        return _WORDS[self.name][0 if self.is_high else 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +118,7 @@ class Explanation:
 
     @property
     def largest(self) -> tuple[Part, ...]:
-        """The parts, those with the largest contributions first; those that are shown as equal by name."""
+        """The parts, largest contribution first; parts whose shown contributions are equal are sorted by name."""
         # The last bits of a fit differ between processors, and must not change what a person reads.
         return tuple(sorted(self.parts, key=lambda part: (-round(abs(part.contribution), 1), part.name)))
 
@@ -141,16 +133,14 @@ class Explanation:
         """One sentence: the largest contributions in each direction."""
         raised = [part for part in self.largest if part.contribution >= _LEAST][:MAX_NAMED]
         lowered = [part for part in self.largest if part.contribution <= -_LEAST][:MAX_NAMED]
-        named = [f"{verb} by {_listed(parts)}" for verb, parts in (("raised", raised), ("lowered", lowered)) if parts]
-        return f"Learned from {self.runs} runs: {'; '.join(named) or 'nothing stands out'}"
+        sentences = [
+            f"{verb} by {_join_parts(parts)}" for verb, parts in (("raised", raised), ("lowered", lowered)) if parts
+        ]
+        return f"Learned from {self.runs} runs: {'; '.join(sentences) or 'all features are near their averages'}"
 
 
-def _listed(parts: list[Part]) -> str:
+def _join_parts(parts: list[Part]) -> str:
     return ", ".join(f"{part.words} ({part.contribution:+.1f})".replace("-", "−") for part in parts)
-
-
-def _noun(name: str) -> str:
-    return name.replace("_", " ")
 
 
 SCHEMA = "grace_kp/calibrated-profile"
@@ -215,9 +205,8 @@ class Head:
         }
 
     def _contributions(self, features: Features) -> list[float]:
-        row = self.columns.row(features) * self.regression.weights
-        parts: list[float] = row.tolist()
-        return parts
+        contributions: list[float] = (self.columns.row(features) * self.regression.weights).tolist()
+        return contributions
 
     def _logit(self, contributions: list[float]) -> float:
         return math.fsum((self.regression.intercept, *contributions))
@@ -235,7 +224,7 @@ def _value(name: str, values: dict[str, float | None], tools: tuple[str, ...]) -
 
 MAX_TOOLS = 24
 LEAST_SHARE = 0.05
-"""A tool, or a lack, has a column of its own if at least this share of the runs has it, and at least this share does not."""
+"""A tool or a missing value has a column if at least this share of the runs has it, and at least this share does not."""
 LEAST_RUNS = 5
 TAIL = 0.05
 """Share of the runs at each end of a feature whose values count as the value where that end begins."""
@@ -249,7 +238,7 @@ class Columns:
     names: tuple[str, ...]
     """`steps` for a feature, `missing:search_quality` for a lack, `tool:search` for a tool."""
     fill: Floats
-    """What stands for a missing value."""
+    """Replaces a missing value."""
     centre: Floats
     scale: Floats
     low: Floats
@@ -269,7 +258,7 @@ class Columns:
             if kind == "tool":
                 tools.append(rest)
             elif kind not in {"", "missing"} or rest not in FEATURES or tools:
-                raise ValueError(f"{name!r} is no feature of this version")
+                raise ValueError(f"{name!r} is not a feature of this version")
             places.append(-1 if kind == "tool" else FEATURES.index(rest))
             lacks.append(kind == "missing")
         fill, centre, scale, low, high = figures
@@ -298,7 +287,7 @@ class Columns:
         blank[2], blank[3], blank[4] = 1.0, -np.inf, np.inf
         values = cls.build(names, blank).rows(matrix, tools)
         low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
-        # Rare marks are all tail.
+        # In a rare column nearly all values are equal, and the others are all in the tail.
         rare = high - low <= FLAT
         blank[3], blank[4] = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
         values = np.clip(values, blank[3], blank[4])
@@ -324,13 +313,10 @@ class Columns:
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the JSON form, one object per column."""
+        figures = {name: getattr(self, name).tolist() for name in ("fill", "centre", "scale", "low", "high")}
         return [
-            {"name": name, "fill": fill, "centre": centre, "scale": scale, "low": low, "high": high}
-            for name, fill, centre, scale, low, high in zip(
-                self.names,
-                *(row.tolist() for row in (self.fill, self.centre, self.scale, self.low, self.high)),
-                strict=True,
-            )
+            {"name": name, **{figure: values[place] for figure, values in figures.items()}}
+            for place, name in enumerate(self.names)
         ]
 
 
@@ -350,7 +336,7 @@ _MEANS = frozenset({"doubt", "apologies"})
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What one feature does to the confidence."""
+    """The effect of one feature on the confidence."""
 
     name: str
     words: str
@@ -364,7 +350,7 @@ class Weight:
 
 
 def weights_of_head(head: Head) -> tuple[Weight, ...]:
-    """Return the weights of a head, those with the largest effect first. Calibration is included."""
+    """Return the weights of a head, the largest effect first. Calibration is included."""
     columns = head.columns
     found = []
     ranges = (columns.high - columns.low).tolist()
@@ -385,5 +371,5 @@ def _step(name: str) -> tuple[str, float]:
     if name in _SHARES:
         return "0.1 more", 0.1
     if name in _MEANS:
-        return "1 more per text", 1.0
+        return "1 more per thought", 1.0
     return "twice as much", math.log(2)

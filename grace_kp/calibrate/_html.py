@@ -7,13 +7,12 @@ import them.
 from __future__ import annotations
 
 import itertools
-import math
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import meter, safe, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 MAX_GROUPS = 100
 """Groups of a table; a note gives the number of the others."""
@@ -52,37 +51,23 @@ def assessment_html(found: Any) -> str:
     return f"{quality_table({'all runs': found}, 'sample')}{bars}{by_group}"
 
 
-def threshold_table(rows: Iterable[Mapping[str, Any]], labels: int) -> str:
-    """Return thresholds with what they promise."""
-    found = list(rows)
-    header = ["level", "promised risk", "confidence from", "coverage", "wrong", "bound"]
-    header += ["labels needed"] if found and "needed" in found[0] else []
+def threshold_table(found: Any) -> str:
+    """Return the levels of `RiskThresholds`, with the promise and the evidence of each."""
+    header = ("level", "promised risk", "confidence from", "coverage", "wrong", "bound", "labels needed")
     lines = [
         (
-            each["level"], f"{each['risk']:g}", "never" if each["threshold"] is None else f"{each['threshold']:.3f}",
-            f"{each['coverage']:.1%}", f"{each['errors']:,} of {each['reached']:,}", "–" if each["bound"] is None else f"{each['bound']:.3f}",
-            *([f"{each['needed']:,}"] if "needed" in each else []),
+            each.level, f"{each.risk:g}", "never" if each.threshold is None else f"{each.threshold:.3f}",
+            f"{each.coverage:.1%}", f"{each.errors:,} of {each.reached:,}", "–" if each.bound is None else f"{each.bound:.3f}",
+            f"{each.needed:,}",
         )
-        for each in found
+        for each in found.levels
     ]  # fmt: skip
-    return table(header, lines, caption=f"Thresholds, tested on {labels:,} independent labels")
+    return table(header, lines, caption=f"Thresholds, tested on {found.n:,} independent labels")
 
 
 def thresholds_html(found: Any, promise: str) -> str:
-    """Return `RiskThresholds` with their promise in words and what they were derived from."""
-    rows = [
-        {
-            "level": level,
-            "risk": risk,
-            "threshold": None if (threshold := getattr(found.thresholds, level)) == math.inf else threshold,
-            "coverage": found.coverage[level],
-            "errors": found.errors[level],
-            "reached": round(found.coverage[level] * found.n),
-            "bound": found.bounds[level],
-        }
-        for level, risk in found.risks.items()
-    ]
-    return f"<p>{safe(promise)}</p>{threshold_table(rows, found.n)}{list_html(found.notes)}"
+    """Return `RiskThresholds` with their promise in words and their notes."""
+    return f"<p>{safe(promise)}</p>{threshold_table(found)}{list_html(found.notes)}"
 
 
 def list_html(lines: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.calibrate._facts import task_of
@@ -43,7 +44,7 @@ class Label:
     """True, False, or a number between 0 and 1."""
     source: str
     weight: float = 1.0
-    """Number of runs that this one stands for: 1 / the probability that it would be labelled."""
+    """Number of runs that this one represents: 1 / the probability that it would be labelled."""
 
 
 def checked_sources(sources: Iterable[str] | str | None) -> tuple[str, ...] | None:
@@ -52,21 +53,16 @@ def checked_sources(sources: Iterable[str] | str | None) -> tuple[str, ...] | No
         return None
     wanted = (sources,) if isinstance(sources, str) else tuple(dict.fromkeys(sources))
     if not wanted:
-        raise ValueError("sources must name at least one source; None stands for all feedback but approvals")
+        raise ValueError("sources must name at least one source; None accepts all feedback but approvals")
     for name in wanted:
         if not isinstance(name, str) or not (
             _NAME.fullmatch(name) or (name.startswith((SCORER, IMPORT)) and name not in {SCORER, IMPORT})
         ):
             raise ValueError(
-                f"sources: {brief(name)} is no source; sources are names of feedback such as 'user', 'test' or 'audit', "
+                f"sources: {brief(name)} is not a source; sources are names of feedback such as 'user', 'test' or 'audit', "
                 "and 'approval', 'outcome', 'own', 'imported', 'import:<file>' and 'scorer:<name>'"
             )
     return wanted
-
-
-def counts_unnamed(source: object) -> bool:
-    """Return whether feedback of this source counts where no sources are named: neither approvals nor the labels of imported files do."""
-    return source != APPROVAL and not str(source).startswith(IMPORT)
 
 
 def needs_feedback(sources: Sequence[str] | None) -> bool:
@@ -83,19 +79,19 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
     grace = trace.grace or {}
     if waits(grace.get("status")):
         return UNFINISHED
-    accepted, reason = _accepted(grace, sources)
+    accepted, reason = _accept_labels(grace, sources)
     if accepted:
-        return _weighted(accepted, _objects(grace.get("decisions")), volunteered=volunteered)
+        return _weigh_label(accepted, _objects(grace.get("decisions")), volunteered=volunteered)
     for name in sources or ():
         if grace.get("imported") and name != IMPORTED:
             continue  # whoever wrote the file may have written approvals, outcomes and scores into it
-        derive = partial(_scored, name=name) if name.startswith(SCORER) else _DERIVED.get(name)
+        derive = partial(_read_score, name=name) if name.startswith(SCORER) else _DERIVED.get(name)
         if derive is not None and (derived := derive(trace)) is not None:
             return Label(derived, name)
     return reason
 
 
-def _accepted(
+def _accept_labels(
     grace: Mapping[str, Any], sources: Sequence[str] | None
 ) -> tuple[list[tuple[bool | float, Mapping[str, Any]]], str]:
     """Return the labels of accepted sources, the one that counts last, and the reason if there is none."""
@@ -105,7 +101,8 @@ def _accepted(
     reason = NO_LABEL if len(counting) == len(entries) else OWN_USER
     for entry in counting:
         source, correct = entry.get("source"), _number(entry.get("correct"))
-        if not counts_unnamed(source) if sources is None else (source not in sources):
+        by_default = source != APPROVAL and not str(source).startswith(IMPORT)
+        if not (by_default if sources is None else source in sources):
             reason = UNUSABLE if reason == UNUSABLE else OTHER_SOURCE
         elif correct is None or not isinstance(source, str):
             reason = UNUSABLE
@@ -114,7 +111,7 @@ def _accepted(
     return accepted, reason
 
 
-def _weighted(
+def _weigh_label(
     accepted: Sequence[tuple[bool | float, Mapping[str, Any]]],
     decisions: Sequence[Mapping[str, Any]],
     *,
@@ -167,7 +164,7 @@ def _objects(part: object) -> list[Mapping[str, Any]]:
     return [entry for entry in part if isinstance(entry, dict)] if isinstance(part, list) else []
 
 
-def _scored(trace: ReasoningTrace, name: str) -> bool | float | None:
+def _read_score(trace: ReasoningTrace, name: str) -> bool | float | None:
     """Return whether a scorer or suite passed the run; its score for one without a threshold."""
     for score in trace.scores:
         if score.name == name.removeprefix(SCORER) and score.score is not None:
@@ -175,7 +172,7 @@ def _scored(trace: ReasoningTrace, name: str) -> bool | float | None:
     return None
 
 
-def _executed(trace: ReasoningTrace) -> bool | None:
+def _read_outcomes(trace: ReasoningTrace) -> bool | None:
     """Return whether all gated actions that were begun have ended without an exception."""
     outcomes = {decision.outcome for decision in trace.decisions}
     if "failed" in outcomes:
@@ -183,10 +180,10 @@ def _executed(trace: ReasoningTrace) -> bool | None:
     return True if outcomes & {"executed", "executed_modified"} else None
 
 
-def _approved(trace: ReasoningTrace) -> bool | None:
-    """Return whether people let all actions run that they were asked about; None if nobody answered.
+def _read_approvals(trace: ReasoningTrace) -> bool | None:
+    """Return whether people approved all actions that they were asked about; None without an answer.
 
-    The user of the run teaches nothing, and neither does a standing approval, whose author has not seen this action.
+    Answers of the run's own user do not count, nor do standing approvals, whose authors have not seen the action.
     """
     answers = {
         str(response.action)
@@ -206,20 +203,20 @@ def is_standing(decision: DecisionRecord) -> bool:
     return isinstance(approval, dict) and bool(approval.get("standing"))
 
 
-def _own(trace: ReasoningTrace) -> bool | None:
+def _read_own(trace: ReasoningTrace) -> bool | None:
     own = (trace.grace or {}).get("own_success")
     return own if isinstance(own, bool) else None
 
 
-def _imported(trace: ReasoningTrace) -> bool | None:
+def _read_imported(trace: ReasoningTrace) -> bool | None:
     return trace.metadata.success if (trace.grace or {}).get("success_from") in {"label", "reward"} else None
 
 
 _DERIVED: Mapping[str, Callable[[ReasoningTrace], bool | float | None]] = {
-    APPROVAL: _approved,
-    IMPORTED: _imported,
-    OUTCOME: _executed,
-    OWN: _own,
+    APPROVAL: _read_approvals,
+    IMPORTED: _read_imported,
+    OUTCOME: _read_outcomes,
+    OWN: _read_own,
 }
 
 
@@ -232,7 +229,7 @@ def label_in(grace: Mapping[str, Any]) -> float | None:
 
     It is the label that `cal.labels` takes with `volunteered=True`, without its weight.
     """
-    accepted, _ = _accepted(grace, None)
+    accepted, _ = _accept_labels(grace, None)
     return float(accepted[-1][0]) if accepted else None
 
 
@@ -241,17 +238,14 @@ def aligned_labels(traces: Iterable[T], labels: Iterable[object] | None) -> Iter
     if labels is None:
         yield from ((trace, None) for trace in traces)
         return
-    stated = iter(labels)
-    count = 0
-    for count, trace in enumerate(traces, 1):
-        value = next(stated, _END)
-        if value is _END:
-            raise ValueError(f"there are {count - 1:,} labels and more traces; pass None for a run without a label")
-        # The truth values of numpy are no bool.
+    pairs: Iterator[tuple[Any, Any]] = zip_longest(traces, labels, fillvalue=_END)
+    for count, (trace, value) in enumerate(pairs, 1):
+        if trace is _END or value is _END:
+            fewer, more = ("traces", "labels") if trace is _END else ("labels", "traces")
+            raise ValueError(f"there are {count - 1:,} {fewer} and more {more}; pass None for a run without a label")
+        # Booleans of numpy are not `bool`.
         value = value.item() if hasattr(value, "item") else value
         label = _number(value)
         if value is not None and label is None:
             raise ValueError(f"label {count:,} must be True, False, None or a number from 0 to 1 (got {brief(value)})")
         yield trace, None if label is None else float(label)
-    if next(stated, _END) is not _END:
-        raise ValueError(f"there are {count:,} traces and more labels; labels must be aligned with the traces")

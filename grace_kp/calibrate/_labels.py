@@ -3,7 +3,7 @@
 Files hold native traces with feedback, chat runs with a field that states a label, or results of benchmarks. They are read run by run, and
 what cannot be read is reported with file and line.
 
-Labels are rarely a fair sample: actions that a person was asked about are looked at, and of those that ran unasked only a share is audited.
+Labels are rarely a fair sample: people look at the actions that they are asked about, and audit only a share of the others.
 Weights, or a thinned sample, correct for that.
 """
 
@@ -38,15 +38,13 @@ if TYPE_CHECKING:
     from grace_kp.trace import FileRun
 
 
-FIELDS = ("reward", "correct", "success", "label")
-"""Fields of a run that state a label, in the order in which they are tried."""
-INSIDE = {
-    "label": ("success", "correct", "reward", "label", "value"),
+FIELDS = {
     "reward": ("reward", "value"),
     "correct": ("correct", "value"),
     "success": ("success", "value"),
+    "label": ("success", "correct", "reward", "label", "value"),
 }
-"""Where the label stands if such a field is an object."""
+"""Fields of a run that state a label, in the order in which they are tried, each with the names inside it if it is an object."""
 TAU2 = "reward_info.reward"
 """Where tau2-bench's results state it."""
 FIELD = "field:"
@@ -66,7 +64,7 @@ class LabelledRun:
     group: str
     """The task of the run, with its source and domain."""
     reason: str = ""
-    """Why there is no label; empty with one."""
+    """Why the run has no label; empty with one."""
 
 
 def read_labelled(
@@ -110,40 +108,34 @@ def read_labelled(
     runs = read_runs(source, name=name, domain=domain, max_document_mb=max_document_mb, use_labels=False)
     file = name if name is not None else str(getattr(source, "name", source))
     return (
-        run
-        if isinstance(run, InvalidRecord)
-        else _labelled(run, label, file)
-        if label is not None
-        else _by_itself(run, wanted, volunteered, file)
-        for run in runs
+        run if isinstance(run, InvalidRecord) else _label_run(run, label, wanted, volunteered, file) for run in runs
     )
 
 
-def _labelled(run: FileRun, field: str, file: str) -> LabelledRun | InvalidRecord:
+def _label_run(
+    run: FileRun, field: str | None, sources: tuple[str, ...] | None, volunteered: bool, file: str
+) -> LabelledRun | InvalidRecord:
+    if field is None:
+        found = label_of(run.trace, sources, volunteered=volunteered)
+        if isinstance(found, Label):
+            return LabelledRun(run.trace, found, group_of(run.trace))
+        field = usual_field(run.document) if found == NO_LABEL and sources is None else None
+        if field is None:
+            return LabelledRun(run.trace, None, group_of(run.trace), found)
     value = _at(run.document, field)
     if value is _MISSING or value is None:
         return LabelledRun(run.trace, None, group_of(run.trace), f"{NO_LABEL} in the field {field}")
     correct = read_label(value)
     if correct is None:
-        problem = f"is no label: it must be true, false, a number from 0 to 1, or a word such as 'passed' (got {brief(value)})"
+        problem = f"is not a label: it must be true, false, a number from 0 to 1, or a word such as 'passed' (got {brief(value)})"
         return InvalidRecord(problem, file=file, line=run.line, path=".".join(filter(None, (run.path, field))))
     return LabelledRun(run.trace, Label(correct, f"{FIELD}{field}"), group_of(run.trace))
-
-
-def _by_itself(
-    run: FileRun, sources: tuple[str, ...] | None, volunteered: bool, file: str
-) -> LabelledRun | InvalidRecord:
-    found = label_of(run.trace, sources, volunteered=volunteered)
-    if isinstance(found, Label):
-        return LabelledRun(run.trace, found, group_of(run.trace))
-    field = usual_field(run.document) if found == NO_LABEL and sources is None else None
-    return LabelledRun(run.trace, None, group_of(run.trace), found) if field is None else _labelled(run, field, file)
 
 
 def read_label(value: object) -> bool | float | None:
     """Return what a value states as a label: True, False, or a number between 0 and 1; None if it is none.
 
-    A word or a number may also be a text. Rewards that rounding has moved off 1 by less than a millionth are 1.
+    Words and numbers may be strings. Rewards within a millionth of 1 are 1, because of rounding.
     """
     stated = verdict(value)
     if stated is not None:
@@ -164,10 +156,10 @@ def usual_field(document: object) -> str | None:
     """Return the path of the field with a usual name that states a label in a document; None without one."""
     if not isinstance(document, dict):
         return None
-    for usual in FIELDS:
+    for usual, names in FIELDS.items():
         value = document.get(usual)
         if isinstance(value, dict):
-            inner = next((name for name in INSIDE[usual] if value.get(name) is not None), None)
+            inner = next((name for name in names if value.get(name) is not None), None)
             if inner is not None:
                 return f"{usual}.{inner}"
         elif value is not None:
@@ -218,7 +210,7 @@ class Labels:
     labels: list[bool | float] = field(default_factory=list)
     """Whether each run was right: True, False, or a number between 0 and 1."""
     weights: list[float] = field(default_factory=list)
-    """How many runs each stands for: 1 / the probability that it would be labelled."""
+    """Number of runs that each represents: 1 / the probability that it would be labelled."""
     sources: list[str] = field(default_factory=list)
     """Where each label is from."""
     groups: list[str] = field(default_factory=list)
@@ -267,7 +259,7 @@ def labels(
 
     A label weighs 1 / the probability that its run would be labelled: its own `probability`, else the recorded rate of the audit if the run was
     drawn for one or its source is `audit`, else 1. Runs in which a person was asked have probability 1. Where gates draw audits, a label of
-    an action that ran unasked and was not drawn stands for an unknown number of runs, and is left out; a label with
+    an action that ran unasked and was not drawn represents an unknown number of runs, and is left out; a label with
     `probability=1`, such as that of a test of every run, is not.
 
     Args:
@@ -297,7 +289,7 @@ def labels(
         raise TypeError(f"labels takes a store, a Grace, a URL, a path or traces (got {type(store).__name__})")
     if conditions:
         raise ValueError(f"conditions such as {min(conditions)} select runs of a store, not of a list or file")
-    return _gathered(store, wanted, volunteered)
+    return _gather_labels(store, wanted, volunteered)
 
 
 def thin(labelled: Labels, seed: int = 0) -> Labels:
@@ -323,7 +315,7 @@ def _at_place(place: str, sources: tuple[str, ...] | None, volunteered: bool, co
     if not is_url and not _is_database(Path(place).expanduser()):
         if conditions:
             raise ValueError(f"conditions such as {min(conditions)} select runs of a store, and {place} is none")
-        return _gathered(read_labelled(place, sources=sources, volunteered=volunteered), sources, volunteered)
+        return _gather_labels(read_labelled(place, sources=sources, volunteered=volunteered), sources, volunteered)
     store = open_store(place if is_url else f"sqlite:///{Path(place).expanduser().absolute()}", create=False)
     try:
         return _in_store(store, sources, volunteered, conditions)
@@ -348,15 +340,15 @@ def _in_store(
         and not {"feedback", "feedback_source"} & conditions.keys()
     )
     if not narrows:
-        return _gathered(store.iterate(**conditions), sources, volunteered)
-    found = _gathered(store.iterate(**conditions, feedback=True), sources, volunteered)
+        return _gather_labels(store.iterate(**conditions), sources, volunteered)
+    found = _gather_labels(store.iterate(**conditions, feedback=True), sources, volunteered)
     without = store.count(**conditions, feedback=False)
     left_out = Counter(found.left_out)
     left_out[NO_LABEL] += without
     return replace(found, left_out=dict(+left_out))
 
 
-def _gathered(runs: Iterable[Any], sources: tuple[str, ...] | None, volunteered: bool) -> Labels:
+def _gather_labels(runs: Iterable[Any], sources: tuple[str, ...] | None, volunteered: bool) -> Labels:
     found = Labels()
     left_out: Counter[str] = Counter()
     for run in runs:

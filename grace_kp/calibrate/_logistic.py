@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from grace_kp.calibrate._samples import Floats
 
-    Floats = NDArray[np.float64]
 
 MAX_STEPS = 50
 MAX_HALVINGS = 30
@@ -56,7 +55,12 @@ def fit_logistic(
     design = np.column_stack([np.ones(len(labels)), columns])
     ridge = np.full(design.shape[1], penalty)
     ridge[0] = 0.0
-    beta = _start(design.shape[1], labels, ones) if start is None else np.array([start.intercept, *start.weights])
+    beta = np.zeros(design.shape[1])
+    if start is None:
+        share = (float(ones @ labels) + 0.5) / (float(ones.sum()) + 1.0)
+        beta[0] = np.log(share / (1.0 - share))
+    else:
+        beta[:] = start.intercept, *start.weights
     return _newton(design, labels, ones, ridge, np.zeros(len(ridge)), beta)
 
 
@@ -76,13 +80,6 @@ def fit_calibration(logits: Floats, labels: Floats, weights: Floats | None = Non
     # The scores do not rank the runs: only the share of successes remains.
     rest = _newton(design[:, :1], labels, ones, ridge[:1], np.zeros(1), np.zeros(1), _LEAST_SLOPE * logits)
     return _LEAST_SLOPE, rest.intercept
-
-
-def _start(size: int, labels: Floats, weights: Floats) -> Floats:
-    beta = np.zeros(size)
-    share = (float(weights @ labels) + 0.5) / (float(weights.sum()) + 1.0)
-    beta[0] = np.log(share / (1.0 - share))
-    return beta
 
 
 def _newton(

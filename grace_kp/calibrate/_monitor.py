@@ -10,13 +10,14 @@ import math
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.calibrate._betting import interval, log_wealth, log_wealth_bound, start_capital
+from grace_kp.calibrate._risk import OVERALL, SELECTIVE, check_rates
+from grace_kp.calibrate._samples import check_inside
 from grace_kp.errors import brief
 from grace_kp.levels import InterventionLevel
 
@@ -32,7 +33,7 @@ class Alarm:
     level: str
     """The promised level. Labels of actions at this level or a milder one count for it."""
     action: str
-    """The action class; `*` stands for all actions together."""
+    """The action class; `*` means all actions together."""
     risk: float
     """The promised error rate."""
     n: int
@@ -81,6 +82,8 @@ def week_of(day: date) -> str:
 
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     _Weeks = dict[str, dict[str, dict[float, list[int]]]]
     """Right and wrong labels by week, level and weight."""
 
@@ -89,8 +92,6 @@ MAX_ACTIONS = 100
 MAX_IDS = 100_000
 """Trace ids in memory, to count each trace once."""
 SCHEMA, VERSION = "grace_kp.monitor", 1
-PROMISES = ("selective", "overall")
-PROMISED = LEVELS[:3]
 MAX_LOG = 700.0
 """Wealth is shown up to exp(700), about 1e304."""
 
@@ -125,12 +126,13 @@ class Monitor:
     def __init__(
         self, risks: Mapping[str, float], delta: float = 0.1, *, promise: str = "selective", max_weight: float = 1.0
     ) -> None:
-        self.risks = _checked_risks(risks)
-        self.delta = _between("delta", delta, 0.0, 1.0)
-        if promise not in PROMISES:
-            raise ValueError(f"promise must be {' or '.join(PROMISES)} (got {brief(promise)})")
+        self.risks = check_rates(risks)
+        check_inside("delta", delta)
+        self.delta = delta
+        if promise not in (SELECTIVE, OVERALL):
+            raise ValueError(f"promise must be {SELECTIVE} or {OVERALL} (got {brief(promise)})")
         self.promise = promise
-        self.max_weight = _between("max_weight", max_weight, 0.0, math.inf)
+        self.max_weight = _check_weight("max_weight", max_weight)
         self._counts: dict[str, _Weeks] = {ALL: {}}
         self._alarms: dict[tuple[str, str], Alarm] = {}
         self._ids: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -158,8 +160,8 @@ class Monitor:
             at: when the label arrived; now when None. It selects the week.
 
         Returns:
-            The alarm that stands for a promise for which this label counts, the mildest level first; None while there is none. An alarm stands
-            until `reset`.
+            The alarm of a promise for which this label counts, in the order in which they were raised; None without one. Alarms last until
+            `reset`.
 
         Raises:
             ValueError: an argument is not usable. Nothing is counted then.
@@ -187,12 +189,17 @@ class Monitor:
             trace_id: see `update`.
             at: see `update`.
         """
-        wrong = not _checked_label(correct)
+        # Numbers of numpy count; strings, NaN and numbers between 0 and 1 do not.
+        if not hasattr(correct, "__float__") or float(correct) not in (0.0, 1.0):
+            raise ValueError(
+                f"correct must be True or False, 1 or 0 (got {brief(correct)}); a guarantee uses no labels between, so leave them out"
+            )
+        wrong = not correct
         if not levels:
             raise ValueError("levels must name at least one action class and its level (got none)")
-        classes = {action: _checked_level(level) for action, level in levels.items()}
+        classes = {action: _check_level(level) for action, level in levels.items()}
         classes[ALL] = min(classes.values(), key=LEVELS.index)
-        stored = self._rounded(_between("weight", weight, 0.0, self.max_weight, inclusive=True), wrong)
+        stored = self._round_weight(_check_weight("weight", weight, self.max_weight), wrong)
         now = at or datetime.now(UTC)
         week = week_of(now)
         with self._lock:
@@ -202,12 +209,12 @@ class Monitor:
                     counts[wrong] += 1
                     if wrong:  # a right label never raises the wealth
                         self._test(action, level, now)
-            return next(
-                (alarm for (action, name), alarm in self._alarms.items() if self._counts_for(classes, action, name)),
-                None,
-            )
+            for (action, promised), alarm in self._alarms.items():
+                if action in classes and (self.promise == OVERALL or _is_milder(classes[action], promised)):
+                    return alarm
+        return None
 
-    def _rounded(self, weight: float, wrong: bool) -> float:
+    def _round_weight(self, weight: float, wrong: bool) -> float:
         """Return a weight with three digits, to bound the state: lower for errors and higher for right labels, which favours the promise."""
         if weight == self.max_weight:
             return weight
@@ -230,26 +237,19 @@ class Monitor:
             self._ids.popitem(last=False)
         return True
 
-    def _counts_for(self, classes: Mapping[str, str], action: str, promised: str) -> bool:
-        level = classes.get(action)
-        return level is not None and (self.promise == "overall" or _is_milder(level, promised))
-
     def _test(self, action: str, level: str, now: datetime) -> None:
+        number = list(self._counts).index(action) + 1
+        limit = math.log(number * (number + 1) * len(self.risks) / self.delta)
         for promised, risk in self.risks.items():
             if (action, promised) in self._alarms or not _is_milder(level, promised):
                 continue
             weeks = self._weeks(action, promised)
-            limit = self._log_limit(action)
             if log_wealth_bound(weeks, risk) < limit:
                 continue
             wealth, start = log_wealth(weeks, risk)
             if wealth >= limit:
                 figures = self._figures(action, promised, start)
                 self._alarms[action, promised] = Alarm(**figures, at=now.astimezone(UTC).isoformat(timespec="seconds"))
-
-    def _log_limit(self, action: str) -> float:
-        number = list(self._counts).index(action) + 1
-        return math.log(number * (number + 1) * len(self.risks) / self.delta)
 
     def _weeks(self, action: str, promised: str) -> list[tuple[int, dict[float, list[int]]]]:
         """Return the labels that count for a promise: for each week, numbered from the first, right and wrong ones by share of `max_weight`."""
@@ -260,7 +260,7 @@ class Monitor:
             total: dict[float, list[int]] = {}
             for level, weights in found[week].items():
                 milder = _is_milder(level, promised)
-                if not milder and self.promise == "selective":
+                if not milder and self.promise == SELECTIVE:
                     continue
                 for weight, (right, wrong) in weights.items():
                     counts = total.setdefault(weight / self.max_weight, [0, 0])
@@ -296,7 +296,7 @@ class Monitor:
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """The alarms that stand, in the order in which they were raised."""
+        """The alarms since the last `reset`, in the order in which they were raised."""
         with self._lock:
             return tuple(self._alarms.values())
 
@@ -304,13 +304,13 @@ class Monitor:
         """Return an alarm that concerns an action at this level: its class or all actions, at this level or a stricter promised one.
 
         Raises:
-            ValueError: there is no such level.
+            ValueError: the level is unknown.
         """
-        level = _checked_level(level)
+        _check_level(level)
         return next((alarm for alarm in self.alarms if alarm.concerns(level, action)), None)
 
     def report(self) -> list[dict[str, Any]]:
-        """Return the figures of each promise in each class: those of an `Alarm`, over all labels, with `alarm` (True or False).
+        """Return the figures of each promise in each class: the fields of an `Alarm`, over all labels, with `alarm` (True or False).
 
         `rate` and `since` are None without labels.
         """
@@ -329,7 +329,7 @@ class Monitor:
             self._ids.clear()
 
     def merge(self, other: Monitor) -> None:
-        """Add the labels of another monitor with the same configuration, as if they had arrived here; alarms of both stand.
+        """Add the labels of another monitor with the same configuration, as if they had arrived here, and its alarms.
 
         If actions were taken on alarms of both parts, false alarms of the parts add up.
 
@@ -397,9 +397,9 @@ class Monitor:
             number_of(week)
             if not (isinstance(right, int) and isinstance(wrong, int) and right >= 0 and wrong >= 0):
                 raise ValueError(f"counts: must be whole numbers from 0 (got {brief([right, wrong])})")
-            weight = _between("counts: weight", weight, 0.0, self.max_weight, inclusive=True)
+            weight = _check_weight("counts: weight", weight, self.max_weight)
             levels = self._counts[action].setdefault(week, {})
-            counts = levels.setdefault(_checked_level(level), {}).setdefault(weight, [0, 0])
+            counts = levels.setdefault(_check_level(level), {}).setdefault(weight, [0, 0])
             counts[0] += right
             counts[1] += wrong
         for entry in state["alarms"]:
@@ -411,32 +411,15 @@ def _is_milder(level: str, promised: str) -> bool:
     return LEVELS.index(level) <= LEVELS.index(promised)
 
 
-def _checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
-    if not isinstance(risks, Mapping) or not risks or any(level not in PROMISED for level in risks):
-        shown = ", ".join(map(brief, risks)) or "none" if isinstance(risks, Mapping) else brief(risks)
-        raise ValueError(f"risks must have a rate for one or more of {', '.join(PROMISED)} (got {shown})")
-    return {level: _between(f"risks[{level!r}]", risks[level], 0.0, 1.0) for level in PROMISED if level in risks}
-
-
-def _checked_level(level: str) -> str:
+def _check_level(level: str) -> str:
     if level not in LEVELS:
         raise ValueError(f"level must be one of {', '.join(LEVELS)} (got {brief(level)})")
     return str(level)
 
 
-def _checked_label(correct: float) -> bool:
-    # Numbers of numpy count; a text, NaN and anything between 0 and 1 do not.
-    if not hasattr(correct, "__float__") or float(correct) not in (0.0, 1.0):
-        raise ValueError(
-            f"correct must be True or False, 1 or 0 (got {brief(correct)}); a guarantee uses no labels between, so leave them out"
-        )
-    return bool(correct)
-
-
-def _between(name: str, value: float, low: float, high: float, *, inclusive: bool = False) -> float:
-    """Return a number that is above `low` and below `high`, or equal to it where that is allowed."""
+def _check_weight(name: str, value: float, largest: float = math.inf) -> float:
     is_number = isinstance(value, float | int) and not isinstance(value, bool)
-    if not (is_number and low < value and (value <= high if inclusive else value < high)):
-        limit = f"above {low:g} and {'at most max_weight,' if inclusive else 'below'} {high:g}"
-        raise ValueError(f"{name} must be a number {limit} (got {brief(value)})")
+    if not is_number or not 0 < value <= largest or value == math.inf:
+        limit = "" if largest == math.inf else f" and at most max_weight, {largest:g}"
+        raise ValueError(f"{name} must be a number above 0{limit} (got {brief(value)})")
     return float(value)

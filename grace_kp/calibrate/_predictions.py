@@ -13,7 +13,7 @@ import numpy as np
 
 from grace_kp.calibrate._features import FEATURES, features, finished_calls, transcript_of
 from grace_kp.calibrate._fit import FOLDS, PENALTIES, action_places, fit, group_folds
-from grace_kp.calibrate._head import Columns
+from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._samples import group_numbers
 from grace_kp.confidence import PROFILES, factors_from_trace
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from grace_kp.calibrate._features import Features, Moment
     from grace_kp.calibrate._labels import Labels
     from grace_kp.calibrate._profile import CalibratedProfile
+    from grace_kp.calibrate._samples import Floats
 
-    Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
-
-_LENGTH = FEATURES.index("steps")
 
 
 def formula_confidence(document: Mapping[str, Any], upto: int | None, seen: Features) -> float:
@@ -58,18 +56,16 @@ def length_confidences(
     """Return the confidences of other runs, 0 to 1, by a regression on the number of steps alone.
 
     Args:
-        labels: their labels, 0 to 1.
+        labels: labels of the fitted runs, 0 to 1.
     """
-    matrix, rest = _lengths(fitted), _lengths(others)
+    # The other features count as missing, and get no column.
+    matrix, rest = (
+        np.where(np.arange(len(FEATURES)) == FEATURES.index("steps"), matrix_of(rows), np.nan)
+        for rows in (fitted, others)
+    )
     columns = Columns.fit(matrix, [()] * len(matrix))
     regression = fit_logistic(columns.rows(matrix, [()] * len(matrix)), labels, PENALTIES[-1], weights=weights)
     return probability(regression.logits(columns.rows(rest, [()] * len(rest))))
-
-
-def _lengths(rows: Sequence[Features]) -> Floats:
-    matrix = np.full((len(rows), len(FEATURES)), np.nan)
-    matrix[:, _LENGTH] = [row.values[_LENGTH] for row in rows]
-    return matrix
 
 
 LEARNED, FORMULA, LENGTH = "learned", "formula grace", "run length"
@@ -87,7 +83,7 @@ class Predicted:
 
 
 def held_back(groups: Sequence[Any], holdout: float, seed: int = 0) -> Mask:
-    """Return which runs are held back from fitting: those of a share of the tasks, drawn at random."""
+    """Return a mask of the runs that are held back from fitting: all runs of randomly drawn tasks."""
     if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0 <= holdout < 1:
         raise ValueError(f"holdout must be a share of the tasks from 0 to below 1 (got {brief(holdout)})")
     numbers, names = group_numbers("groups", groups, len(groups))
@@ -101,7 +97,10 @@ class LabelledRows:
     def __init__(self, labelled: Labels, groups: Sequence[Any], moment: Moment, seed: int) -> None:
         random = np.random.default_rng(seed)
         self.documents = [trace.to_dict() for trace in labelled.traces]
-        self._upto = [_drawn_action(run, random) if moment == "action" else None for run in self.documents]
+        self._upto: list[int | None] = [None] * len(self.documents)
+        if moment == "action":
+            places = [action_places(run) for run in self.documents]
+            self._upto = [found[int(random.integers(len(found)))] for found in places]
         self._rows = [
             features(run, moment=moment, upto=upto) for run, upto in zip(self.documents, self._upto, strict=True)
         ]
@@ -113,8 +112,8 @@ class LabelledRows:
 
     def held_back(self, held: Mask, seed: int) -> Predicted:
         """Fit on the runs that are not held back, and predict the others."""
-        profile, learned, length = self._fitted(~held, held, seed)
-        return self._predicted(profile, np.flatnonzero(held), learned, length)
+        profile, learned, length = self._fit_and_predict(~held, held, seed)
+        return self._with_baselines(profile, np.flatnonzero(held), learned, length)
 
     def cross_validated(self, seed: int) -> Predicted:
         """Fit on all runs, and predict each by another profile, fitted without its task."""
@@ -124,10 +123,10 @@ class LabelledRows:
         learned, length = np.zeros(len(folds)), np.zeros(len(folds))
         for fold in range(int(folds.max()) + 1):
             test = folds == fold
-            _, learned[test], length[test] = self._fitted(~test, test, seed)
-        return self._predicted(whole, np.arange(len(folds)), learned, length)
+            _, learned[test], length[test] = self._fit_and_predict(~test, test, seed)
+        return self._with_baselines(whole, np.arange(len(folds)), learned, length)
 
-    def _fitted(self, train: Mask, test: Mask, seed: int) -> tuple[CalibratedProfile, Floats, Floats]:
+    def _fit_and_predict(self, train: Mask, test: Mask, seed: int) -> tuple[CalibratedProfile, Floats, Floats]:
         profile = self._fit(train, seed)
         seen, others = self._of(self._rows, train), self._of(self._rows, test)
         # Rounded as `CalibratedProfile.confidence` rounds it, because gates compare that with the thresholds.
@@ -144,7 +143,7 @@ class LabelledRows:
             seed=seed,
         )
 
-    def _predicted(self, profile: CalibratedProfile, places: Any, learned: Floats, length: Floats) -> Predicted:
+    def _with_baselines(self, profile: CalibratedProfile, places: Any, learned: Floats, length: Floats) -> Predicted:
         formula = [
             formula_confidence(self.documents[place], self._upto[place], self._rows[place]) for place in places.tolist()
         ]
@@ -153,8 +152,3 @@ class LabelledRows:
     @staticmethod
     def _of(values: Sequence[Any], mask: Mask) -> list[Any]:
         return [values[place] for place in np.flatnonzero(mask).tolist()]
-
-
-def _drawn_action(document: Mapping[str, Any], random: np.random.Generator) -> int:
-    places = action_places(document)
-    return places[int(random.integers(len(places)))]

@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-    from numpy.typing import NDArray
-
     from grace_kp.calibrate._features import Moment
     from grace_kp.calibrate._head import Explanation
+    from grace_kp.calibrate._samples import Floats
     from grace_kp.confidence import ConfidenceFactors
     from grace_kp.trace import ReasoningTrace
 
-    Floats = NDArray[np.float64]
     Trace = Mapping[str, Any] | ReasoningTrace
 
 
@@ -63,13 +61,13 @@ class CalibratedProfile:
     heads: Mapping[str, Head] = field(repr=False)
     """The regression of each moment: `"end"` for a run that has ended, `"action"` for an open run before an action."""
     fitted_on: Mapping[str, Any]
-    """What it was fitted on: `runs`, `tasks`, `agents`, `models`, `tools`, `domains`, `from`, `to`, `fitted_at`, `labels` and `notes`."""
+    """Facts of the fitted runs: `runs`, `tasks`, `agents`, `models`, `tools`, `domains`, `from`, `to`, `fitted_at`, `labels` and `notes`."""
     quality: Mapping[str, Any] = field(default_factory=dict)
     """Figures of the out-of-fold predictions, by moment."""
     thresholds: Thresholds | None = None
     """Thresholds that were chosen with it; None if there are none."""
     promise: Mapping[str, Any] | None = None
-    """What the thresholds promise: `kind`, `risks`, `delta`, `moment`, `n`, `notes`; None without a promise."""
+    """The promise of the thresholds: `kind`, `risks`, `delta`, `moment`, `n`, `notes`; None without a promise."""
     predictions: Mapping[str, OutOfFold] = field(default_factory=dict, repr=False)
     """The out-of-fold predictions, by moment. Not saved."""
     fitted_runs: frozenset[str] | None = field(default=None, repr=False)
@@ -138,7 +136,7 @@ class CalibratedProfile:
         return tuple(sentences)
 
     def was_fitted_on(self, trace: Trace) -> bool:
-        """Return whether a run is one of those that the profile was fitted on, by its id; False where `fitted_runs` is None."""
+        """Return whether the profile was fitted on this run, by its id; False where `fitted_runs` is None."""
         return hash_of(trace) in (self.fitted_runs or ())
 
     @property
@@ -229,9 +227,7 @@ class CalibratedProfile:
 
 
 def _score(explanation: Explanation, factors: ConfidenceFactors) -> ConfidenceScore:
-    contributions = {part.name: part.contribution for part in explanation.parts}
-    contributions.update(intercept=explanation.intercept, calibration=explanation.calibration)
-    score = round(explanation.confidence, 3)
+    score, contributions = round(explanation.confidence, 3), explanation.contributions
     return ConfidenceScore(score, factors, reason=explanation.reason, contributions=contributions)
 
 
@@ -357,7 +353,7 @@ def _check_kind(source: SourceFile) -> None:
     content = source.content
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         found = brief(content.get("schema")) if isinstance(content, dict) else brief(content)
-        raise source.error(f"is no learned profile: schema must be {SCHEMA!r} (got {found})")
+        raise source.error(f"is not a learned profile: schema must be {SCHEMA!r} (got {found})")
     version = content.get("version")
     if type(version) is int and version > VERSION:
         raise source.error(
@@ -368,7 +364,7 @@ def _check_kind(source: SourceFile) -> None:
 
 
 def _check_thresholds(source: SourceFile, fields: _Profile) -> None:
-    """Refuse thresholds that are incomplete, whose missing levels would be milder defaults, or that differ from those of the promise."""
+    """Refuse thresholds that are incomplete, whose missing levels would be milder defaults, or that differ from the thresholds of the promise."""
     stated, promise = fields.thresholds, fields.promise
     missing = [name for name in ("silent", "notify", "confirm") if stated is not None and name not in stated]
     if missing:

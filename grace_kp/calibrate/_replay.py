@@ -27,7 +27,15 @@ from grace_kp.calibrate._comparison import (
     ReplayReport,
     differences,
 )
-from grace_kp.calibrate._gated import UNREADABLE, Prefixes, gated_actions, grace_of, id_of, judged, measured_agreement
+from grace_kp.calibrate._gated import (
+    UNREADABLE,
+    Prefixes,
+    add_judgements,
+    gated_actions,
+    grace_of,
+    id_of,
+    measured_agreement,
+)
 from grace_kp.calibrate._label_sources import aligned_labels, label_in
 from grace_kp.confidence import (
     FOR_ENDED_RUNS,
@@ -65,21 +73,21 @@ Outcome: TypeAlias = tuple[float, int]
 
 @dataclass(frozen=True, slots=True)
 class ReplayPolicy:
-    """Another way to decide: a profile, thresholds and policies of actions. What is left out is as it was recorded.
+    """A policy to compare: a profile, thresholds and policies of actions. An omitted part is taken from the record.
 
     Raises:
-        TypeError: `thresholds` is no `Thresholds`.
+        TypeError: `thresholds` is not a `Thresholds`.
         ValueError: an unknown profile or `on_mismatch`, or an entry of `policies` that is neither a policy nor a floor.
     """
 
     profile: Profile | str | None = None
-    """What computes the scores; None takes the recorded ones."""
+    """The profile that computes the scores; None takes the recorded ones."""
     thresholds: Thresholds | None = None
     """None takes the profile's own, else the defaults of `Grace`."""
     policies: Mapping[str, Policy | str] | None = None
     """Policies or floors by action name or glob. An action with an entry follows it alone, not its recorded floor; every other keeps that."""
     name: str = ""
-    """What a report calls it; None of the parts has to be repeated by hand."""
+    """Its name in a report; built from the other fields if empty."""
     on_mismatch: str = "tighten"
     """Whether an action in a run that the learned profile was not fitted on needs at least CONFIRM: `tighten`, as at gates by default, or `report`."""
     _calculator: ConfidenceCalculator | None = field(init=False, repr=False, compare=False, default=None)
@@ -97,7 +105,7 @@ class ReplayPolicy:
             put(self, "_calculator", ConfidenceCalculator(profile))
         put(self, "_policies", PolicySet(self.policies))
         if not self.name:
-            put(self, "name", self._described())
+            put(self, "name", self._describe())
 
     @classmethod
     def of(cls, value: object) -> Self | None:
@@ -119,7 +127,7 @@ class ReplayPolicy:
         if isinstance(value, Thresholds):
             return cls(thresholds=value)
         if isinstance(value, str | Path):
-            return cls(profile=_named(value))
+            return cls(profile=_load_profile(value))
         if callable(getattr(value, "calculate", None)):
             return cls(profile=cast("Profile", value))
         if isinstance(thresholds := getattr(value, "thresholds", None), Thresholds):
@@ -141,25 +149,17 @@ class ReplayPolicy:
         return not hasattr(self.profile, "confidence") or getattr(self.profile, "fitted_runs", None) is not None
 
     def was_fitted_on(self, trace: Document | ReasoningTrace) -> bool:
-        """Return whether a run is one of those that the profile was fitted on."""
+        """Return whether the profile was fitted on this run."""
         was_fitted_on = getattr(self.profile, "was_fitted_on", None)
         return callable(was_fitted_on) and bool(was_fitted_on(trace))
 
-    def differs_from(self, trace: Document | ReasoningTrace) -> bool:
-        """Return whether a run differs in agent, model or tools from those that the profile was fitted on."""
+    def mismatches(self, document: dict[str, Any]) -> tuple[str, ...]:
+        """Return the differences of a run from the fitted ones in agent, model and tools; none for a profile that states none."""
         mismatches = getattr(self.profile, "mismatches", None)
-        return callable(mismatches) and bool(mismatches(_document_of(trace)))
-
-    def _mismatches(self, action: RecordedAction, before: Prefixes) -> tuple[str, ...]:
-        mismatches = getattr(self.profile, "mismatches", None)
-        if self.on_mismatch != "tighten" or mismatches is None or action.step is None:
-            return ()
-        document = before.document(action.step)
-        document["grace"]["decisions"] = [{"action": action.name}]
-        return tuple(mismatches(document))
+        return tuple(mismatches(document)) if callable(mismatches) else ()
 
     def action(self, action: RecordedAction, before: Prefixes) -> Outcome | str:
-        """Return the score and level of a gated action; a text says why it cannot be replayed."""
+        """Return the score and level of a gated action, or the reason why it cannot be replayed."""
         found = self._confidence_of_action(action, before)
         if isinstance(found, str):
             return found
@@ -169,7 +169,11 @@ class ReplayPolicy:
             return score, DENIED
         gaps = action.gaps
         if self._calculator is not None:  # which does not share the failures of the profile that was in use
-            gaps = tuple(gap for gap in gaps if gap not in action.profile_gaps) + self._mismatches(action, before)
+            gaps = tuple(gap for gap in gaps if gap not in action.profile_gaps)
+            if self.on_mismatch == "tighten" and action.step is not None:
+                document = before.document(action.step)
+                document["grace"]["decisions"] = [{"action": action.name}]
+                gaps += self.mismatches(document)
         if self.thresholds is not None or policy.thresholds is not None:
             gaps = tuple(gap for gap in gaps if gap != FOR_ENDED_RUNS)
         elif getattr(self.profile, "thresholds", None) is not None:
@@ -178,14 +182,14 @@ class ReplayPolicy:
         return score, rules.decide(score, basis).level.severity
 
     def run(self, trace: Document | ReasoningTrace, grace: Document) -> Outcome | str:
-        """Return the score and level of a run as a whole; a text says why it cannot be replayed."""
+        """Return the score and level of a run as a whole, or the reason why it cannot be replayed."""
         score = self._score_of_run(trace, grace)
         if isinstance(score, str):
             return score
         return score, decide(score, self.effective_thresholds).level.severity
 
     def _confidence_of_action(self, action: RecordedAction, before: Prefixes) -> tuple[float, Basis | None] | str:
-        """Return the confidence before an action and what it rests on; a text says why it is not known."""
+        """Return the confidence before an action and its basis, or the reason why it is unknown."""
         if self._calculator is None:
             return action.score, action.basis
         if action.step is None:
@@ -201,7 +205,7 @@ class ReplayPolicy:
         evidence = before.evidence_of(action)
         if evidence is None:
             return UNREADABLE
-        factors = judged(evidence.factors(), evaluation, cautious=self._calculator.profile == "strict")
+        factors = add_judgements(evidence.factors(), evaluation, cautious=self._calculator.profile == "strict")
         score = self._calculator.calculate(factors).score
         return score, None if action.basis is None else Basis.of(score, factors, evidence, self._calculator)
 
@@ -216,10 +220,10 @@ class ReplayPolicy:
         evaluation = grace.get("evaluation")
         if (agreement := measured_agreement(evaluation)) is not None:
             factors = with_agreement(factors, agreement)
-        factors = judged(factors, evaluation, cautious=self._calculator.profile == "strict")
+        factors = add_judgements(factors, evaluation, cautious=self._calculator.profile == "strict")
         return self._calculator.calculate(factors).score
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         parts = [] if self.profile is None else [str(getattr(self.profile, "name", ""))]
         if self.profile is None or self.thresholds is not None:
             parts.append(" / ".join(str(value) for value in self.effective_thresholds.to_dict().values()))
@@ -249,7 +253,7 @@ def _recorded_confidence(trace: Document | ReasoningTrace, grace: Document) -> f
     return float(value) if is_unit(value) else NO_CONFIDENCE
 
 
-def _named(value: str | Path) -> Any:
+def _load_profile(value: str | Path) -> Any:
     if isinstance(value, str) and value in PROFILES:
         return PROFILES[value]
     if isinstance(value, Path) or value.endswith(".json") or Path(value).is_file():
@@ -257,7 +261,7 @@ def _named(value: str | Path) -> Any:
 
         return CalibratedProfile.load(value)
     raise ValueError(
-        f"{brief(value)} is no policy; known are 'recorded', the profiles {', '.join(map(repr, PROFILES))}, "
+        f"{brief(value)} is not a policy; known are 'recorded', the profiles {', '.join(map(repr, PROFILES))}, "
         "and the JSON file of a learned profile"
     )
 
@@ -295,7 +299,7 @@ def replay(
 
     Raises:
         TypeError: a trace or a policy of another type.
-        ValueError: an unknown profile, a negative time or price, or labels that are no labels or not as many as the traces.
+        ValueError: an unknown profile, a negative time or price, or labels that cannot be used or are not as many as the traces.
         GraceError: the file of a learned profile cannot be read.
     """
     _check_amount("minutes_per_review", minutes_per_review)
@@ -313,7 +317,7 @@ def replay(
             continue
         run = _Run(count, id_of(trace), label_in(grace) if labels is None else stated)
         for place, policy in enumerate(policies):
-            mismatched[place] += policy is not None and policy.differs_from(trace)
+            mismatched[place] += policy is not None and bool(policy.mismatches(_document_of(trace)))
         before = Prefixes(trace, grace)
         found_actions = list(gated_actions(grace))
         for action in found_actions:
@@ -341,7 +345,7 @@ def _check_amount(name: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What all decisions of a run share."""
+    """The data that all decisions of a run share."""
 
     number: int
     id: str
@@ -381,17 +385,14 @@ class _Decisions:
                 column.scores.append(outcome[0])
                 column.outcomes.append(outcome[1])
         a, b = outcomes
-        if isinstance(a, tuple) and isinstance(b, tuple) and a[1] != b[1]:
-            self._differ(run, Differing(run.id, action, OUTCOMES[a[1]], OUTCOMES[b[1]], a[0], b[0], run.label))
-
-    def _differ(self, run: _Run, differing: Differing) -> None:
-        self.differing += 1
-        if run.number == self._last_differing:
+        if not isinstance(a, tuple) or not isinstance(b, tuple) or a[1] == b[1]:
             return
-        self._last_differing = run.number
-        self.differing_runs += 1
-        if len(self.shown) < MAX_SHOWN:
-            self.shown.append(differing)
+        self.differing += 1
+        if run.number != self._last_differing:  # only the first difference of each run is shown
+            self._last_differing = run.number
+            self.differing_runs += 1
+            if len(self.shown) < MAX_SHOWN:
+                self.shown.append(Differing(run.id, action, OUTCOMES[a[1]], OUTCOMES[b[1]], a[0], b[0], run.label))
 
     def figures(self, costs: tuple[float, float | None], seed: int) -> Replayed:
         """Return the figures of the decisions so far."""

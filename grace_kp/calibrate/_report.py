@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from grace_kp.calibrate._head import weights_of_head
@@ -39,7 +38,7 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
         f"<p>{safe(_basis(calibration))}</p>",
         "<h2>Thresholds and what they promise</h2>",
         f"<p>{safe(calibration.promise.in_words)}</p>",
-        threshold_table(map(asdict, calibration.levels), calibration.thresholds.n),
+        threshold_table(calibration.thresholds),
         _risk_plot(calibration),
         "<h2>What this does not promise</h2>",
         list_html(_limits(calibration)),
@@ -100,7 +99,7 @@ def _limits(calibration: Calibration) -> list[str]:
         ),
         (
             f"It holds with a probability of {1 - promise.delta:g} over the labelled sample: up to {promise.delta:.0%} of such samples give thresholds "
-            "that break it, and nobody can tell from one sample."
+            "that break it, and one sample cannot show whether it is one of them."
         ),
         (
             "It is about the share of errors in the long run. It says nothing about a single action, and nothing about how bad an error is: limit "
@@ -138,7 +137,7 @@ def _reliability_plot(calibration: Calibration) -> str:
         found.append(Curve(name=name, points=points, sizes=runs, notes=[f"{count:,}" for count in runs]))
     unit = (0.0, 1.0)
     plane = Plane(x="confidence", y="share correct", x_range=unit, y_range=unit, diagonal="as stated", note="runs")
-    caption = "Below the dotted line the confidence promises too much. Larger points stand for more runs."
+    caption = "Below the dotted line the confidence promises too much. Larger points mean more runs."
     return curves("Reliability", found, plane, caption=caption)
 
 
@@ -205,9 +204,9 @@ def _fitted_on(calibration: Calibration) -> str:
     left_out = [f"{count:,} {reason}" for reason, count in sample["left_out"].items()]
     rows = [
         ("runs", f"{facts['runs']:,} of {facts['tasks']:,} tasks"),
-        ("labels", _joined([f"{count:,} {name}" for name, count in facts["labels"].items()])),
-        ("left out", _joined(left_out)),
-        *((kind, _joined(facts[kind])) for kind in ("agents", "models", "tools", "domains")),
+        ("labels", _join_names([f"{count:,} {name}" for name, count in facts["labels"].items()])),
+        ("left out", _join_names(left_out)),
+        *((kind, _join_names(facts[kind])) for kind in ("agents", "models", "tools", "domains")),
         ("first run", facts["from"] or "unknown"),
         ("last run", facts["to"] or "unknown"),
         ("fitted at", facts["fitted_at"]),
@@ -216,6 +215,6 @@ def _fitted_on(calibration: Calibration) -> str:
     return table(("fact", "value"), rows, words={"value"})
 
 
-def _joined(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
     return ", ".join(name[:60] for name in names[:MAX_NAMES]) + more or "none"

@@ -31,14 +31,9 @@ LEAST_SHARED = 20
 """Questions with several answers that Krippendorff's alpha needs: a few can give any value."""
 NAME = 18
 """Width of the column of names."""
-_CATEGORIES = {
-    "proceed": "approved",
-    "cancel": "refused",
-    "modify": "modified",
-    "input": "other",
-    "skip": "other",
-    "retry": "other",
-}
+_CATEGORIES = {"proceed": "approved", "cancel": "refused", "modify": "modified"} | dict.fromkeys(
+    ("input", "skip", "retry"), "other"
+)
 _COUNTS = ("approved", "refused", "modified", "other", "timed_out")
 
 
@@ -63,7 +58,7 @@ class Quartiles(JsonRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerFigures(JsonRecord):
-    """What is recorded about one reviewer."""
+    """The recorded answers of one reviewer."""
 
     _json = ("name", "answered", *_COUNTS, "approved_share", "seconds")
 
@@ -122,16 +117,16 @@ class ReviewerAgreement(JsonRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerReport(JsonRecord):
-    """What is recorded about all reviewers, sorted by name."""
+    """The recorded answers of all reviewers, sorted by name."""
 
     _json = ("traces", "timed_out", "unanswered", "unnamed", "unreadable", "reviewers", "questions")
 
     traces: int
     reviewers: tuple[ReviewerFigures, ...]
     timed_out: int
-    """Questions that nobody answered in time, recorded without a name."""
+    """Questions that timed out and are recorded without a name."""
     unanswered: int
-    """Questions that could not be put to anybody."""
+    """Questions for which no reviewer was available."""
     unnamed: int
     """Answers without a name."""
     unreadable: int
@@ -151,7 +146,7 @@ class ReviewerReport(JsonRecord):
         if self.questions.same.of:
             lines += ["", *self.questions.lines()]
         others = (
-            (self.timed_out, "timed out without a name; nobody refused them"),
+            (self.timed_out, "timed out without a name; these are not refusals"),
             (self.unanswered, "had no reviewer available"),
             (self.unnamed, "answered without a name"),
             (self.unreadable, "cannot be read"),
@@ -224,10 +219,8 @@ class _Answers:
             return  # its author answered another question
         name = response.reviewer
         if response.timeout_reached:
-            if name:
-                self._person(name).answers["timed_out"] += 1
-            else:
-                self.others["timed_out"] += 1
+            counts = self._person(name).answers if name else self.others
+            counts["timed_out"] += 1
             return
         if not name:
             self.others["unanswered" if response.action == "cancel" else "unnamed"] += 1
@@ -259,7 +252,7 @@ class _Answers:
 
 
 def _time_of(record: DecisionRecord) -> float | None:
-    """Return the milliseconds until the answer; the whole wait stands in for it where nothing was asked again."""
+    """Return the milliseconds until the answer; or of the whole wait where nothing was asked again."""
     response = record.response
     stated = None if response is None else response.response_time_ms
     if stated is None and record.attempt in {None, 1}:

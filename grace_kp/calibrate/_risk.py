@@ -15,6 +15,7 @@ that the probability of a wrong result is at most delta.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,10 +24,10 @@ import numpy as np
 from grace_kp.calibrate._binomial import binomial_cdf, fewest_without_error, most_errors, smallest_sample, upper_bound
 from grace_kp.calibrate._samples import JsonRecord, check_inside, independent, samples
 from grace_kp.confidence import Thresholds
-from grace_kp.errors import check_whole
+from grace_kp.errors import brief, check_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -37,6 +38,29 @@ if TYPE_CHECKING:
 
 LEVELS = ("silent", "notify", "confirm")
 SELECTIVE, OVERALL = "selective", "overall"
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedLevel:
+    """The threshold of one level, and the evidence of the tested runs for its promise."""
+
+    level: str
+    risk: float
+    """The promised share of errors."""
+    threshold: float | None
+    """The lowest confidence of the level; None: the level is never used."""
+    coverage: float
+    """Share of the tested runs at the level or a milder one, 0 to 1."""
+    reached: int
+    """Their number."""
+    errors: int
+    """How many of them are wrong."""
+    share_wrong: float
+    """Their share of what was tested: of the reached ones for a selective promise, of all for an overall one."""
+    bound: float | None
+    """Upper bound of that share in the long run; None: the level is never used."""
+    needed: int
+    """Labels without an error that the level needs at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +78,28 @@ class RiskThresholds(JsonRecord):
     n: int
     """Labels that were tested."""
     notes: tuple[str, ...]
-    """What to know before relying on it: labels that are lacking or were left out, one sentence each."""
+    """Caveats: missing and omitted labels, one sentence each."""
     errors: Mapping[str, int]
     """Wrong actions of the sample at each promised level or a milder one."""
     risks: Mapping[str, float]
     delta: float
     promise: str
+
+    @property
+    def levels(self) -> tuple[PromisedLevel, ...]:
+        """The promised levels, from silent to confirm."""
+        found = []
+        for level, risk in self.risks.items():
+            threshold, reached = getattr(self.thresholds, level), round(self.coverage[level] * self.n)
+            of = self.n if self.promise == OVERALL else reached
+            found.append(
+                PromisedLevel(
+                    level, risk, None if threshold == math.inf else threshold, self.coverage[level], reached,
+                    self.errors[level], self.errors[level] / of if of else 0.0, self.bounds[level],
+                    labels_needed(risk, self.delta, len(self.risks)),
+                )
+            )  # fmt: skip
+        return tuple(found)
 
     def _repr_html_(self) -> str:
         """Return the thresholds and their promise for a notebook."""
@@ -124,7 +164,7 @@ def risk_thresholds(
         if found[level] == math.inf:
             notes.append(_lacking(sample, level, checked[level], share, promise))
     return RiskThresholds(
-        thresholds=_ordered(found),
+        thresholds=_order_levels(found),
         coverage={level: n / len(scores) for level, (n, _) in counts.items()},
         bounds=bounds,
         n=len(scores),
@@ -165,24 +205,25 @@ def labels_needed(risk: float, delta: float = 0.1, levels: int = 3) -> int:
     return fewest_without_error(risk, delta / levels)
 
 
+def check_rates(risks: Mapping[str, float]) -> dict[str, float]:
+    """Return promised error rates from silent to confirm, each above 0 and below 1."""
+    if not isinstance(risks, Mapping) or not risks or any(level not in LEVELS for level in risks):
+        shown = ", ".join(map(brief, risks)) or "none" if isinstance(risks, Mapping) else brief(risks)
+        raise ValueError(f"risks must have a rate for one or more of {', '.join(LEVELS)} (got {shown})")
+    for level, risk in risks.items():
+        check_inside(f"risks[{level!r}]", risk)
+    return {level: float(risks[level]) for level in LEVELS if level in risks}
+
+
 def checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
-    """Return the promised risks from silent to confirm."""
-    unknown = [str(name) for name in risks if name not in LEVELS]
-    if unknown or not risks:
-        found = f"got {unknown[0][:40]!r}" if unknown else "got none"
-        raise ValueError(f"risks must name one or more of the levels {', '.join(LEVELS)} ({found})")
-    checked: dict[str, float] = {}
-    for level in LEVELS:
-        if level in risks:
-            check_inside(f"risks[{level!r}]", risks[level])
-            checked[level] = float(risks[level])
-    values = list(checked.values())
-    if values != sorted(values):
+    """Return promised error rates that do not fall from silent to confirm."""
+    checked = check_rates(risks)
+    if list(checked.values()) != sorted(checked.values()):
         raise ValueError(f"risks must not fall from silent to confirm (got {checked})")
     return checked
 
 
-def _ordered(found: Mapping[str, float]) -> Thresholds:
+def _order_levels(found: Mapping[str, float]) -> Thresholds:
     """Return thresholds for all levels: one that is not promised begins where the next stricter one does, except that asking needs no promise."""
     silent = found.get("silent", math.inf)
     notify = found.get("notify", silent)
@@ -269,7 +310,7 @@ class Ranking:
 
     def more_labels(self, risk: float, delta: float) -> int | None:
         """Return about how many more labels would make a level usable if the shares of errors stay as they are; None if none would."""
-        counts = np.unique(self._snapped(np.geomspace(1, self.n, RANKS)))
+        counts = np.unique(self._snap_to_ties(np.geomspace(1, self.n, RANKS)))
         factors = np.geomspace(1.05, 1_000, 120)
         best: float | None = None
         for k, errors in zip(counts.tolist(), self._errors[counts].tolist(), strict=True):
@@ -284,12 +325,12 @@ class Ranking:
     def _sequence(self, risk: float, delta: float) -> Iterator[tuple[int, float]]:
         """Yield numbers of samples, from strict to mild, with the share of delta that each has before another hands on its own."""
         ranks, shares = ladder(self.n, risk, delta)
-        counts = self._snapped(np.asarray(ranks)).tolist()
+        counts = self._snap_to_ties(np.asarray(ranks)).tolist()
         for place, count in enumerate(counts):
             if place == 0 or count != counts[place - 1]:
                 yield count, sum(shares[i] for i in range(place, len(counts)) if counts[i] == count)
 
-    def _snapped(self, ranks: Floats | Counts) -> Counts:
+    def _snap_to_ties(self, ranks: Floats | Counts) -> Counts:
         return self._ends[np.searchsorted(self._ends, ranks)]
 
     def _above(self, count: int) -> float:
@@ -297,7 +338,7 @@ class Ranking:
 
 
 def ladder(n: int, risk: float, delta: float) -> tuple[list[int], list[float]]:
-    """Return the ranks that are tested among n samples, from strict to mild, and the part of `delta` that each has of its own.
+    """Return the ranks that are tested among n samples, from strict to mild, and the share of `delta` of each.
 
     The first is the smallest rank that passes without an error. Each is the smallest rank that allows its number of errors, because a
     test of a size in between would only fail more often.

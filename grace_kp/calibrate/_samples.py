@@ -41,7 +41,7 @@ def json_form(value: Any) -> Any:
 
 
 def check_inside(name: str, value: Any) -> None:
-    """Refuse what is no number above 0 and below 1."""
+    """Refuse a value that is not a number above 0 and below 1."""
     check_unit(name, value)
     if not 0 < value < 1:
         raise ValueError(f"{name} must be above 0 and below 1 (got {value!r})")
@@ -73,7 +73,7 @@ def samples(confidence: Iterable[Any], correct: Iterable[Any]) -> tuple[Floats, 
     if len(scores) != len(labels):
         raise ValueError(f"confidence and correct must have the same length (got {len(scores)} and {len(labels)})")
     if not len(scores):
-        raise ValueError("there are no labels")
+        raise ValueError("confidence and correct must hold at least one label (got none)")
     return scores, labels
 
 
@@ -83,7 +83,7 @@ def group_numbers(name: str, groups: Iterable[Any], n: int) -> tuple[NDArray[np.
     try:
         numbers = [known.setdefault(group, len(known)) for group in groups]
     except TypeError as error:
-        raise ValueError(f"{name} must be hashable values, such as texts: {error}") from None
+        raise ValueError(f"{name} must be hashable values, such as strings: {error}") from None
     if len(numbers) != n:
         raise ValueError(f"{name} must hold one group for each sample (got {len(numbers)} for {n})")
     return np.asarray(numbers, dtype=np.intp), list(known)
@@ -107,7 +107,7 @@ def weights_of(values: Iterable[Any], n: int) -> Floats:
 
 
 def thinned(weights: Floats, random: np.random.Generator) -> NDArray[np.bool_]:
-    """Draw samples with a probability in proportion to their weights, so that those that remain need no weights."""
+    """Draw samples with probabilities in proportion to their weights. The drawn samples need no weights."""
     kept: NDArray[np.bool_] = random.random(len(weights)) * weights.max(initial=0.0) < weights
     return kept
 

@@ -1,4 +1,4 @@
-"""What the words of a text show: hedging, refusal, apology, trouble, a stated confidence, and the words it shares with another text.
+"""Wording of a text: hedging, refusal, apology, trouble, a stated confidence, and the words shared with another text.
 
 Lists of phrases, not a model: English, and a little Japanese. Texts are cut first, so that the cost has a bound.
 """
@@ -9,7 +9,7 @@ import operator
 import re
 
 MAX_WORDS_FROM = 4_000
-"""Characters of one text that are searched for phrases."""
+"""Characters that are searched for phrases."""
 
 _HEDGES = (
     " maybe ", " perhaps ", " possibly ", " probably ", " might ", " may be ", " could be ", " likely ", " unlikely ", " seems ", " appears ",
@@ -55,7 +55,7 @@ _TROUBLE = (
 _EMPTY = frozenset({"", "[]", "{}", "()", "null", "none", "nan", '""', "''", "0", "no results", "[null]"})
 
 _FAILED = ("Error", "Traceback (most recent call last)", "エラー", '{"error":', "{'error':")
-"""How the text of a failed call begins."""
+"""Beginnings of the results of failed calls."""
 
 _TO_SPACES = dict.fromkeys((*range(48), *range(58, 65), *range(91, 97), *range(123, 128)), " ")
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -72,7 +72,7 @@ _WIDE = "\u3040"
 
 
 def plain(text: str) -> str:
-    """Return the beginning of a text in lower case, with a space for each punctuation mark, and a space at both ends."""
+    """Return the beginning of a string in lower case, with a space for each punctuation mark, and a space at both ends."""
     text = text[:MAX_WORDS_FROM]
     if text.isascii():
         return f" {' '.join(text.translate(_TO_SPACES).lower().split())} "
@@ -80,13 +80,13 @@ def plain(text: str) -> str:
 
 
 def count_phrases(words: str, kind: str) -> int:
-    """Count the phrases of a kind in a text that `plain` returned."""
+    """Count the phrases of a kind in a string that `plain` returned."""
     english, japanese = _PHRASES[kind]
     return sum(phrase in words for phrase in (english if words.isascii() else english + japanese))
 
 
 def shows_failure(text: str) -> bool:
-    """Return whether the text of a result begins as an error does."""
+    """Return whether a result begins like an error."""
     return text.lstrip()[:40].startswith(_FAILED)
 
 
@@ -102,7 +102,7 @@ def is_empty_result(text: str) -> bool:
 
 
 def stated_confidence(text: str) -> float | None:
-    """Return the confidence that a text states last, 0 to 1; None if it states none, or a number that cannot be a share.
+    """Return the last confidence that a string states, 0 to 1; None if it states none, or a number that cannot be a share.
 
     "Confidence: 0.8", "I am 85 % sure" and "確信度: 7/10" state one.
     """
@@ -125,7 +125,7 @@ def stated_confidence(text: str) -> float | None:
 
 
 def words_of(words: str) -> set[str]:
-    """Return the distinct words of three or more characters, and each number, of a text that `plain` returned.
+    """Return the distinct words of three or more characters, and each number, of a string that `plain` returned.
 
     Japanese is written without spaces; its words are taken to be all pairs of neighbouring characters.
     """

@@ -65,7 +65,7 @@ class RunEvidence:
         self._mean = 0.0
         self._spread = 0.0
         self._sources: dict[str, None] = {}
-        """The sources so far; in a snapshot, those of the original, which may have grown since."""
+        """The sources so far; in a snapshot, the sources of the original, which may have grown since."""
         self._source_count = 0
         self._beyond: set[str] | None = None
         """In a snapshot: the sources that it alone has."""
@@ -77,16 +77,16 @@ class RunEvidence:
         self.unscored_searches = 0
         """Number of searches so far with results of which none carries a score, and that are not declared to have none."""
         self._tools: dict[str, list[int]] = {}
-        """For each tool: the numbers of its calls and of those that succeeded, when the last one ended, and whether that succeeded."""
+        """For each tool: its calls, its successful calls, when the last call ended, and whether that call succeeded."""
         self._shares_tools = False
         self._failing = 0
         """Number of tools whose last call failed."""
         self._counted = self._counted_ok = 0
-        """Calls, and those that succeeded, of the tools that failed at least once or whose results carry scores."""
+        """Calls and successful calls of the tools that failed at least once or whose results carry scores."""
         self._lost_failures = 0
         """Failures of tools without a name, for which no later call can make up."""
         self._worst: list[tuple[int, float, dict[str, Any]]] = []
-        """Scored searches, each with its end, its quality and its figures, but only those that no later search is as bad as. So qualities rise.
+        """Scored searches, each with its end, its quality and its figures. A search is dropped when a later one is as bad, so qualities rise.
 
         Of those before the user's last words only the worst is kept. Of more than `MAX_WORST`, the oldest two after them are taken for one: the
         worse, at the end of the later. That can only make the reading stricter.
@@ -264,7 +264,7 @@ class RunEvidence:
 
     def _pessimistic(self) -> dict[str, Any]:
         succeeded = 0 if self.has_failed else 1
-        # Words of the user alone are no better evidence: until there is a search after them, those before them count.
+        # Words of the user alone are not evidence: until a search follows them, the searches before them count.
         worst = next(
             (figures for at, _, figures in self._worst if at >= self._words_at),
             self._worst[0][2] if self._worst else {},
@@ -305,7 +305,7 @@ class RunEvidence:
         }
 
     def factors(self) -> ConfidenceFactors:
-        """Return the factors so far. What was not measured is left out, or marked as a fallback."""
+        """Return the factors so far. Unmeasured ones are left out, or marked as fallbacks."""
         if not self._searches:
             if self.call_count == self._succeeded < len(_ALL_SUCCEEDED):
                 return _ALL_SUCCEEDED[self.call_count]
@@ -389,7 +389,7 @@ _NO_SEARCH: dict[str, Any] = {
 _EVERY = (*_NO_SEARCH, *_NO_TOOLS, "source_count")
 _DEFAULTS = ConfidenceFactors()
 _ALL_SUCCEEDED = tuple(ConfidenceFactors(**_of_tools(count, count)) for count in range(33))
-"""The factors of most runs: those that searched nothing, by the number of calls, all of which succeeded."""
+"""The factors of runs without searches whose calls all succeeded, by the number of calls. Most runs are of this kind."""
 
 
 def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceFactors:
@@ -403,7 +403,7 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
     if isinstance(calls, list):
         return evidence_of_calls(calls).factors()
     if isinstance(trace, Mapping):
-        kinds = [_kind(step) for step in trace.get("steps") or ()]
+        kinds = [str(step.get("type", "")) if isinstance(step, Mapping) else "" for step in trace.get("steps") or ()]
     else:
         kinds = [step.type for step in trace.steps]
     evidence = RunEvidence()
@@ -415,25 +415,8 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
 def evidence_of_calls(calls: list[Any], *, since: int | None = None, per_step: int = PER_STEP) -> RunEvidence:
     """Return the evidence of calls as a trace holds them under `grace.calls`."""
     evidence = RunEvidence()
-    if since is None:
-        _read_calls(calls, evidence)
-    else:
-        ordered = sorted((call for call in calls if isinstance(call, Mapping)), key=_number_of_end)
-        _read_calls(ordered, evidence, since, per_step)
-    return evidence
-
-
-def _number_of_end(call: Mapping[str, Any]) -> int:
-    """Return the number of the step at which a call ended; calls without one come first, searches without one last."""
-    number = call.get("observation", PER_STEP if "search" in call else 0)
-    return min(max(number, 0), PER_STEP) if type(number) is int else 0
-
-
-def _kind(step: object) -> str:
-    return str(step.get("type", "")) if isinstance(step, Mapping) else ""
-
-
-def _read_calls(calls: list[Any], evidence: RunEvidence, since: int | None = None, per_step: int = 1) -> None:
+    if since is not None:
+        calls = sorted((call for call in calls if isinstance(call, Mapping)), key=_number_of_end)
     statuses: dict[Any, Any] | None = None
     name: str | None = None
     at = BEFORE
@@ -457,15 +440,22 @@ def _read_calls(calls: list[Any], evidence: RunEvidence, since: int | None = Non
         counts = evidence.call_finished(call.get("status"), inside, name, at) or call.get("status") in PARTLY_READ
         if counts and search is not None and isinstance(search, Mapping):
             evidence.search_finished(_recorded_results(search), name, at)
+    return evidence
+
+
+def _number_of_end(call: Mapping[str, Any]) -> int:
+    """Return the number of the step at which a call ended; calls without one come first, searches without one last."""
+    number = call.get("observation", PER_STEP if "search" in call else 0)
+    return min(max(number, 0), PER_STEP) if type(number) is int else 0
 
 
 def _recorded_results(search: Mapping[str, Any]) -> SearchResults:
-    """Return the results that a trace records; every figure is checked again, as anybody may have written the trace."""
-    values = _listed(search, "scores")
+    """Return the results that a trace records; every figure is checked again, because any program may have written the trace."""
+    values = _list_field(search, "scores")
     scores = [score for value in values if (score := usable_score(value)) is not None]
     unusable = len(values) - len(scores) + _count(search, "unusable_scores")
     count = max(_count(search, "count"), len(scores) + unusable)
-    sources = tuple(source for source in _listed(search, "sources") if isinstance(source, str) and source)
+    sources = tuple(source for source in _list_field(search, "sources") if isinstance(source, str) and source)
     return SearchResults(
         count=count,
         scores=tuple(scores),
@@ -481,6 +471,6 @@ def _count(search: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def _listed(search: Mapping[str, Any], name: str) -> list[Any]:
+def _list_field(search: Mapping[str, Any], name: str) -> list[Any]:
     values = search.get(name)
     return values if isinstance(values, list) else []

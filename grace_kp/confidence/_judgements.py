@@ -73,28 +73,14 @@ class Evaluation:
         check_unit("score", self.score)
 
     @classmethod
-    def failed(
-        cls,
-        error: str,
-        *,
-        attempts: int = 1,
-        latency_ms: float | None = None,
-        model: str | None = None,
-        tokens_in: int | None = None,
-        tokens_out: int | None = None,
-    ) -> Self:
-        """Return the fallback: a score of 0.5, marked as a fallback, with the error."""
-        return cls(
-            score=FALLBACK_SCORE,
-            reason=f"not evaluated: {error}",
-            fallback=True,
-            error=error,
-            attempts=attempts,
-            latency_ms=latency_ms,
-            model=model,
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-        )
+    def failed(cls, error: str, **cost: Any) -> Self:
+        """Return the fallback: a score of 0.5, marked as a fallback, with the error.
+
+        Args:
+            error: the reason.
+            cost: `attempts`, `latency_ms`, `model`, `tokens_in` and `tokens_out`, as far as they are known.
+        """
+        return cls(score=FALLBACK_SCORE, reason=f"not evaluated: {error}", fallback=True, error=error, **cost)
 
 
 _ENDS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {

@@ -1,4 +1,4 @@
-"""From factors to a confidence and from a confidence to a decision: the thresholds, the profiles, and those that have a name.
+"""From factors to a confidence and from a confidence to a decision: the thresholds, the profiles, and the named profiles.
 
 `grace` follows the GRACE confidence design exactly, quirks included; `strict` follows it without its optimism. Any object with `name`
 and `calculate` is a profile too; it need not be in the table. A learned profile reads whole runs instead of their factors.
@@ -124,9 +124,9 @@ class DynamicThresholds:
         with self._lock:
             self._samples.append((confidence, was_correct))
             if len(self._samples) == WINDOW:
-                self._current = self._adjusted()
+                self._current = self._adjust()
 
-    def _adjusted(self) -> Thresholds:
+    def _adjust(self) -> Thresholds:
         now = self._current
         overconfident = sum(confidence > now.notify and not right for confidence, right in self._samples)
         underconfident = sum(confidence < now.confirm and right for confidence, right in self._samples)
@@ -145,7 +145,7 @@ def _json_value(threshold: float) -> float | str:
 
 @dataclass(frozen=True, slots=True)
 class ActionDecision:
-    """How an action may proceed. `level` may be a text, and `suggested_action` follows from it when left out.
+    """How an action may proceed. `level` may be a string, and `suggested_action` follows from it when left out.
 
     Raises:
         ValueError: the level is unknown, or the confidence is not a number from 0 to 1.
@@ -198,13 +198,13 @@ def decide(score: float, thresholds: Thresholds) -> ActionDecision:
     elif score >= thresholds.notify:
         level, reason = InterventionLevel.NOTIFY, f"reaches the notify threshold {thresholds.notify}"
     elif score >= thresholds.confirm:
-        level, reason = InterventionLevel.CONFIRM, _missed("notify", thresholds.notify)
+        level, reason = InterventionLevel.CONFIRM, _explain_miss("notify", thresholds.notify)
     else:
-        level, reason = InterventionLevel.ESCALATE, _missed("confirm", thresholds.confirm)
+        level, reason = InterventionLevel.ESCALATE, _explain_miss("confirm", thresholds.confirm)
     return ActionDecision(level, score, f"Confidence {score} {reason}.", _SUGGESTED[level])
 
 
-def _missed(name: str, threshold: float) -> str:
+def _explain_miss(name: str, threshold: float) -> str:
     if threshold == math.inf:
         return f"cannot reach the {name} threshold, which is set to never"
     return f"is below the {name} threshold {threshold}"
@@ -225,9 +225,9 @@ _WORDS = {
     "query_coverage": "query coverage",
 }
 GOOD_SEARCH = 0.6
-"""From this score on, the best result stands for the whole search."""
+"""From this score on, the best result represents the whole search."""
 SURE_WITHOUT_SOURCES = 0.8
-"""From this self-evaluation on, a lack of sources is no penalty."""
+"""From this self-evaluation on, missing sources are not penalised."""
 NO_EVIDENCE = 0.5
 """The confidence of `strict` without any evidence."""
 
@@ -253,7 +253,7 @@ class LearnedProfile(Profile, Protocol):
 
     A runtime also uses these attributes where a profile has them: `thresholds` (a `Thresholds` or None), `promise` and `fitted_on`
     (mappings for people), `digest` (a string that identifies the content, recorded by gates), and `mismatches(document)`, which returns
-    sentences that say how a run differs from those that the profile was learned from. Before a gated action, the last entry of
+    sentences about how a run differs from the runs that the profile was learned from. Before a gated action, the last entry of
     `grace.decisions` in that document names the action. Gates rely on a profile without this method in any run,
     unless its `fitted_on` is empty.
     """
@@ -270,7 +270,7 @@ FOR_ENDED_RUNS = (
 
 
 def promise_gaps(profile: object) -> tuple[str, ...]:
-    """Return why the promise of a profile does not hold at gates; nothing if it does, or if there is no promise."""
+    """Return why the promise of a profile does not hold at gates; empty if it holds, or without a promise."""
     promise = getattr(profile, "promise", None)
     if promise is None or (isinstance(promise, Mapping) and promise.get("moment") == "action"):
         return ()
@@ -315,17 +315,21 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
     Whether a figure counts never depends on its value, so no worse figure can raise the score.
     """
     executed, tools = factors.tool_execution_count, _tool_success(factors)
+    quality = 0.0
+    if factors.search_result_count:
+        average, variance = factors.search_avg_with_unusable, factors.search_variance_with_unusable
+        average = factors.search_avg_score if average is None else average
+        variance = factors.search_score_variance if variance is None else variance
+        quality = strict_quality(factors.search_max_score, average, variance)
     # A single source agrees with nothing, even where agreement was measured.
     agreement = factors.source_agreement if factors.source_count > 1 else 0.0
-    measured = _measured(factors)
+    measured = _find_measured(factors)
     counted = {
         name: measured[name] for name in WEIGHTS if measured[name] or (name == "search_quality" and factors.search_made)
     }
     success, rate = (tools, factors.tool_success_rate) if executed else (1.0, 1.0)
     own = factors.llm_self_confidence if factors.self_evaluated else 0.0
-    return _confidence(
-        factors, _parts(factors, _strict_quality(factors), agreement, tools), counted, success, rate, own
-    )
+    return _confidence(factors, _parts(factors, quality, agreement, tools), counted, success, rate, own)
 
 
 def _tool_success(factors: ConfidenceFactors) -> float:
@@ -341,22 +345,13 @@ def _search_quality(count: int, best: float, average: float, variance: float) ->
     return max(0.0, 0.7 * best + 0.3 * average - min(0.15, 0.3 * variance))
 
 
-def _strict_quality(factors: ConfidenceFactors) -> float:
-    if not factors.search_result_count:
-        return 0.0
-    average, variance = factors.search_avg_with_unusable, factors.search_variance_with_unusable
-    average = factors.search_avg_score if average is None else average
-    variance = factors.search_score_variance if variance is None else variance
-    return strict_quality(factors.search_max_score, average, variance)
-
-
 def strict_quality(best: float, average: float, variance: float) -> float:
     """Return the search quality without optimism: in average and variance, an unusable score counts as 0."""
     # Neither the mean nor the mix of both may exceed the best score.
     return min(best, _search_quality(1, best, min(best, average), variance))
 
 
-def _measured(factors: ConfidenceFactors) -> dict[str, bool]:
+def _find_measured(factors: ConfidenceFactors) -> dict[str, bool]:
     return {
         "search_quality": bool(factors.search_made or factors.is_search_step) and not factors.search_unusable,
         "source_agreement": bool(factors.agreement_evaluated),
@@ -434,7 +429,7 @@ def _confidence(
         reason += "; the search results carry no score"
     if penalties:
         reason += f", lowered ({penalties_text(penalties)})"
-    missing = tuple(name for name, was_measured in _measured(factors).items() if not was_measured)
+    missing = tuple(name for name, was_measured in _find_measured(factors).items() if not was_measured)
     return ConfidenceScore(
         round(min(1.0, score), 3), factors, parts, penalties, f"{reason}.", missing, fallbacks=fallbacks
     )
@@ -455,7 +450,7 @@ class ConfidenceCalculator:
         thresholds: the lowest confidence of each level of intervention.
 
     Raises:
-        ValueError: there is no profile of that name.
+        ValueError: the profile is unknown.
         TypeError: the thresholds are not a `Thresholds`.
     """
 

@@ -118,29 +118,20 @@ class ConfidenceFactors:
 def _flag(name: str, value: object) -> bool:
     if value is True or value is False:
         return value
-    raise ValueError(f"{name} must be true or false (got {_shown(value)})")
+    raise ValueError(f"{name} must be true or false (got {_show(value)})")
 
 
 def _count(name: str, value: Any) -> int:
-    if type(value) is int and value >= 0:
-        return value
-    if not isinstance(value, bool):
-        try:
-            # The integers of numpy are not instances of int.
-            count = operator.index(value)
-        except TypeError:
-            count = -1
-        if count >= 0:
-            return count
-    raise ValueError(f"{name} must be an integer >= 0 (got {_shown(value)})")
+    # The integers of numpy are not instances of int.
+    if not isinstance(value, bool) and hasattr(value, "__index__") and (count := operator.index(value)) >= 0:
+        return count
+    raise ValueError(f"{name} must be an integer >= 0 (got {_show(value)})")
 
 
 def _unit(name: str, value: Any) -> float:
-    if type(value) is float and 0.0 <= value <= 1.0:
-        return value
     if _is_real(value) and 0 <= value <= 1:
         return float(value)
-    raise ValueError(f"{name} must be a number from 0 to 1 (got {_shown(value)})")
+    raise ValueError(f"{name} must be a number from 0 to 1 (got {_show(value)})")
 
 
 def _variance(name: str, value: Any) -> float:
@@ -151,7 +142,7 @@ def _variance(name: str, value: Any) -> float:
             variance = math.inf
         if math.isfinite(variance):
             return variance
-    raise ValueError(f"{name} must be a finite number >= 0 (got {_shown(value)})")
+    raise ValueError(f"{name} must be a finite number >= 0 (got {_show(value)})")
 
 
 def _is_real(value: object) -> bool:
@@ -159,7 +150,7 @@ def _is_real(value: object) -> bool:
     return type(value) is float or (not isinstance(value, bool) and isinstance(value, Real))
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     if isinstance(value, str):
         return repr(value[:40])
     # No repr of other types: a message must neither run foreign code nor print an integer of a million digits.
@@ -206,7 +197,7 @@ class ConfidenceScore:
     """The factors it was calculated from."""
     breakdown: Mapping[str, float] = field(default_factory=dict, hash=False)
     """The five sub-scores, as the formula used them: search_quality, source_agreement, llm_self_eval, tool_success,
-    query_coverage. `evaluated` leaves out those that were not measured."""
+    query_coverage. `evaluated` has None for each unmeasured one."""
     penalties_applied: list[str] = field(default_factory=list, hash=False)
     """The penalties that lowered it, in order: `no_search_results`, `tool_failures(rate=0.50)`, `no_sources`."""
     reason: str = ""
@@ -214,7 +205,7 @@ class ConfidenceScore:
     not_evaluated: tuple[str, ...] = ()
     """The sub-scores that were not measured; they count only where `fallbacks` names them."""
     contributions: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """What each feature of a learned profile adds to the logarithm of the odds, by name; empty for the formulas."""
+    """The log-odds that each feature of a learned profile adds, by name; empty for the formulas."""
 
     fallbacks: Mapping[str, float] = field(default_factory=dict, hash=False)
     """The sub-scores among `not_evaluated` that count all the same, with their value: 0.5 in the profile `grace`, and in `strict` 0 for a
@@ -273,7 +264,7 @@ def penalties_text(penalties: Iterable[str]) -> str:
 
 
 def part_text(value: float | str | None, *, not_scored: bool = False) -> str:
-    """Return a sub-score for people: three decimals, a text as it is, or for None "not evaluated" or "not scored"."""
+    """Return a sub-score for people: three decimals, a string as it is, or for None "not evaluated" or "not scored"."""
     if isinstance(value, str):
         return value
     return (NOT_SCORED if not_scored else NOT_EVALUATED) if value is None else f"{value:.3f}"
@@ -285,7 +276,7 @@ MAX_NAME = 80
 
 
 def contributions_html(contributions: Mapping[str, float]) -> str:
-    """Return what each feature of a learned profile added to the logarithm of the odds, strongest first; empty without any."""
+    """Return the contributions of a learned profile, strongest first; empty without any."""
     known = [(name, value) for name, value in contributions.items() if math.isfinite(value)]
     if not known:
         return ""
@@ -300,7 +291,7 @@ def contributions_html(contributions: Mapping[str, float]) -> str:
 
 def factors_html(factors: ConfidenceFactors) -> str:
     """Return the factors of a confidence as a folded table; empty for anything else."""
-    # A profile of the user's may calculate from factors of its own.
+    # A user's profile may calculate from other factors.
     if type(factors).__name__ != "ConfidenceFactors":
         return ""
     rows = [(spaced(each.name), _text(getattr(factors, each.name))) for each in fields(factors)]
@@ -327,7 +318,7 @@ class ConfidenceAggregator:
     def aggregate(
         self, scores: Iterable[ConfidenceScore | float], method: Literal["mean", "min", "weighted"] = "mean"
     ) -> float:
-        """Return one confidence, 0 to 1, between the lowest and the highest score; 0 when there are no scores.
+        """Return one confidence, 0 to 1, between the lowest and the highest score; 0 without scores.
 
         Args:
             scores: in the order of the steps.

@@ -1,4 +1,4 @@
-"""What a retriever's scores are: their kind, the place that is declared for them, and the similarity, 0 to 1, that a figure stands for.
+"""The scores of a retriever: their kind, their declared place, and the similarity, 0 to 1, of a figure.
 
 A figure of unknown kind is unusable, because a guess must not be recorded as a measurement. `_search_result` finds the figures.
 """
@@ -25,7 +25,7 @@ ScoreKind = Literal[
 Scores: TypeAlias = (
     ScoreKind | str | tuple[str, ScoreKind | Callable[[float], float | None]] | Callable[[Any], float | None]
 )
-"""What is declared of a retriever's scores: a kind, a path to them, a path with a kind or function, or a function."""
+"""The declaration of a retriever's scores: a kind, a path to them, a path with a kind or function, or a function."""
 SCORE_KINDS: tuple[str, ...] = get_args(ScoreKind)
 NONE = "none"
 """The kind of figures that are not scores."""
@@ -91,7 +91,7 @@ def checked_scores(scores: Scores | None) -> Scores | None:
         if callable(kind) or (isinstance(kind, str) and kind in SCORE_KINDS and kind != NONE):
             return scores
         kinds = ", ".join(name for name in SCORE_KINDS if name != NONE)
-        raise ValueError(f"the scores at {path!r} must be one of {kinds}, or a function (got {_named(kind)})")
+        raise ValueError(f"the scores at {path!r} must be one of {kinds}, or a function (got {_describe_type(kind)})")
     if isinstance(scores, str) and "." in scores:
         _check_path(scores)
         if "dist" in scores.rpartition(".")[2].lower():
@@ -101,7 +101,7 @@ def checked_scores(scores: Scores | None) -> Scores | None:
         return scores
     raise ValueError(
         f"scores must be one of {', '.join(SCORE_KINDS)}, a path such as 'metadata.score', a path with its kind such as "
-        f"('score', 'distance'), or a function to 0..1 (got {_named(scores)})"
+        f"('score', 'distance'), or a function to 0..1 (got {_describe_type(scores)})"
     )
 
 
@@ -123,7 +123,7 @@ def _check_path(path: str) -> None:
     )
 
 
-def _named(value: object) -> str:
+def _describe_type(value: object) -> str:
     return repr(value)[:_LONGEST] if isinstance(value, str) else type(value).__name__
 
 
@@ -146,7 +146,7 @@ def figure_of(value: Any) -> float | Unusable:
     if value is None:
         return Unusable("None", "the score is None")
     if not is_number(value):
-        return Unusable(_shown(value), "it is not a number")
+        return Unusable(_show(value), "it is not a number")
     kind: Any = type(value)
     try:
         # Not as a subclass converts itself.
@@ -158,7 +158,7 @@ def figure_of(value: Any) -> float | Unusable:
 
 
 def similarity_of(figure: float, kind: str | None, *, where: str) -> float | Unusable:
-    """Return the similarity, 0 to 1, that a figure stands for, or why it is unusable."""
+    """Return the similarity, 0 to 1, of a figure, or why it is unusable."""
     if kind is None or kind == UNKNOWN:
         if where == "pair" or (kind == UNKNOWN and where == "named"):
             return Unusable(repr(figure), f"it may be a similarity or a distance; {_DECLARE}")
@@ -168,7 +168,7 @@ def similarity_of(figure: float, kind: str | None, *, where: str) -> float | Unu
     scale = _SCALES[kind]
     if not scale.lowest - _SLIP <= figure <= scale.highest + _SLIP:
         return Unusable(repr(figure), f"a {kind.replace('_', ' ')} is {scale.range}")
-    return _clamped(scale.similarity(max(scale.lowest, figure)))
+    return _clamp(scale.similarity(max(scale.lowest, figure)))
 
 
 def checked_similarity(value: object, shown: str) -> float | Unusable:
@@ -176,14 +176,14 @@ def checked_similarity(value: object, shown: str) -> float | Unusable:
     similarity = figure_of(value)
     if isinstance(similarity, Unusable) or not -_SLIP <= similarity <= 1 + _SLIP:
         return Unusable(shown, "the function passed as scores gave no number from 0 to 1")
-    return _clamped(similarity)
+    return _clamp(similarity)
 
 
-def _clamped(similarity: float) -> float:
+def _clamp(similarity: float) -> float:
     return min(1.0, max(0.0, similarity))
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     # No repr of other types: it would run foreign code.
     if issubclass(type(value), str):
         text = str.__str__(value)

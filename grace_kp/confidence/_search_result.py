@@ -48,7 +48,7 @@ FIGURES = frozenset(_WHERE)
 """Names of fields that are figures at the engine's place."""
 _NO_RESULT = (TypeError, AttributeError, LookupError)
 """Errors of a `scores=` function that expects a figure and gets a result, or that does not find its field in the result."""
-# Why results are unusable. They are shown also where contents are not captured, so no name of a field stands in them.
+# Reasons why results are unusable. They are shown also where contents are not captured, so they contain no field names.
 NOTHING_THERE = "it has no score at the declared place, as other results have"
 _RIVAL = (
     "this field, too, may be the engine's score; declare the place with scores=('field', 'similarity') or a function"
@@ -171,8 +171,8 @@ class Looker:
         self._last = value, view
         return view
 
-    def declared(self, value: object, name: str) -> Any:
-        """Return what stands under a name that the program declares, also if a property computes it; `_MISSING` where nothing does."""
+    def read_declared(self, value: object, name: str) -> Any:
+        """Return the value of a field that the program declares, also if a property computes it; `_MISSING` without one."""
         found = self.view(value).get(name, _MISSING)
         is_stored = is_mapping(value) or not (found is _MISSING or type(found) is Unusable)
         return found if is_stored else attribute(value, name, _MISSING)
@@ -183,7 +183,7 @@ class Looker:
         return any(view.get(name) is not None for name in _TELLING)
 
     def is_single_hit(self, value: object) -> bool:
-        """Return whether the value is a hit itself, with a text and a figure, so that a list in it is a part of the document."""
+        """Return whether the value is a hit itself, with content and a figure, so that a list in it is a part of the document."""
         view = self.view(value)
         return not FIGURES.isdisjoint(view) and bool(text_in([view]))
 
@@ -196,7 +196,7 @@ class Looker:
                 if self.reports_error(hit):
                     return Unusable(name, "the result reports an error")
             elif is_number(value) or is_number_in_text(value):
-                known = name.strip("_")  # one field under two names is no rival, such as `score_` of Pinecone
+                known = name.strip("_")  # one field under two names is not a rival, such as `score_` of Pinecone
                 if known not in FIGURES or fields.get(known) != value:
                     return Unusable(name[:_LONGEST_NUMBER], _RIVAL)
         return None
@@ -218,7 +218,7 @@ class Looker:
         return found
 
     def views(self, parts: Sequence[object]) -> list[dict[str, Any]]:
-        """Return where the source and text of a hit's parts may stand: in them, and one or two levels below."""
+        """Return the places of a hit's source and text: its parts, and one or two levels below."""
         self.closed, self._last = None, (None, _NOTHING)  # a stream may yield one object again, with other contents
         return [view for part in parts for view in self._within(part)]
 
@@ -287,7 +287,7 @@ def _fractions_in(item: Sequence[object]) -> list[int]:
 
 
 def pair_of(item: Any) -> tuple[Any, list[Any]] | None:
-    """Split as `split` does, also where None, or in a tuple a number in a text, takes the place of the score."""
+    """Split as `split` does, also where None, or in a tuple a number in a string, takes the place of the score."""
     pair = split(item)
     if pair is not None or type(item) not in {list, tuple} or len(item) != 2:
         return pair
@@ -300,7 +300,7 @@ def pair_of(item: Any) -> tuple[Any, list[Any]] | None:
 
 
 def is_number_in_text(value: object) -> bool:
-    """Return whether the value is a text that holds a number and nothing else."""
+    """Return whether the value is a string with only a number."""
     text = text_of(value)
     if not text or len(text) > _LONGEST_NUMBER:
         return False
@@ -355,8 +355,10 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
             if row is not None and len(row) > 2 and (row[-1] is None or len(_fractions_in(row)) > 1):
                 return Unusable("a row", "which part of it is the score is not known; pass a function as scores=")
             return None if kind is None or kind == UNKNOWN else Missed("a result", NOTHING_THERE)
-        # The function does not get a text, because `float` would read a number in it.
-        return Missed("a text", NOTHING_THERE) if issubclass(type(hit), _PLAIN) else _called(kind, hit, "a result")
+        # The function does not get a string, because `float` would read a number in it.
+        return (
+            Missed("a text", NOTHING_THERE) if issubclass(type(hit), _PLAIN) else _call_function(kind, hit, "a result")
+        )
     if len(present) == 1:
         (name,) = present
         return _similarity(view[name], kind, _WHERE[name], hit)
@@ -373,16 +375,16 @@ def _counts(value: object) -> bool:
 
 
 def values_at(look: Looker, value: object, path: str) -> Iterator[Any]:
-    """Yield what stands at a path of names with dots between them; a name may itself contain dots.
+    """Yield the values at a path of names with dots between them; a name may itself contain dots.
 
     The program declares the path, so a property there is run.
     """
-    whole = look.declared(value, path)
+    whole = look.read_declared(value, path)
     if whole is not _MISSING:
         yield whole
     at = path.find(".")
     while at > 0:
-        inner = look.declared(value, path[:at])
+        inner = look.read_declared(value, path[:at])
         if inner is not None and inner is not _MISSING and not issubclass(type(inner), _PLAIN):
             yield from values_at(look, inner, path[at + 1 :])
         at = path.find(".", at + 1)
@@ -413,9 +415,9 @@ def _similarity(value: object, kind: Any, where: str, hit: object) -> float | Un
         return figure
     if kind is None or isinstance(kind, str):
         return similarity_of(figure, kind, where=where)
-    found = _called(kind, figure, repr(figure))
+    found = _call_function(kind, figure, repr(figure))
     if isinstance(found, Missed) and hit is not None and not issubclass(type(hit), _PLAIN):
-        by_result = _called(kind, hit, "a result")
+        by_result = _call_function(kind, hit, "a result")
         found = found if isinstance(by_result, Missed) else by_result
     return Unusable(found.value, found.why) if isinstance(found, Missed) else found
 
@@ -426,7 +428,7 @@ class Missed(Unusable):
     __slots__ = ()
 
 
-def _called(function: Callable[[Any], object], value: object, shown: str) -> float | Unusable:
+def _call_function(function: Callable[[Any], object], value: object, shown: str) -> float | Unusable:
     try:
         found = function(value)
         if found is None and type(value) is not float:
@@ -489,7 +491,7 @@ def _name(value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    """Return a text short enough to be a name as it is; for any other a label that identifies it without showing it."""
+    """Return a short string as it is, and a label that identifies a longer one without showing it."""
     if len(text) <= MAX_SOURCE:
         return text.strip()
     sample = f"{len(text)}:{text[:2_000]}{text[-2_000:]}"
@@ -517,7 +519,7 @@ def items_of(value: Any) -> list[Any] | tuple[Any, ...] | None:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether the value stands for an empty result."""
+    """Return whether the value means an empty result."""
     kind = type(value)
     if value is None or value is False or kind is dict or kind is list or kind is tuple:
         return not value

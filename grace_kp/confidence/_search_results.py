@@ -1,6 +1,6 @@
 """Read what a retriever returned: how many results, their scores and their sources.
 
-There is no common format, so the usual shapes are recognised. Reading consumes nothing, stops at the first 1,000 results, and accepts
+Retrievers share no format, so the usual shapes are recognised. Reading consumes nothing, stops at the first 1,000 results, and accepts
 every value. A figure that cannot be used as a score is counted and named but never guessed at: a guess would become evidence.
 """
 
@@ -67,7 +67,7 @@ class SearchResults:
     unusable_scores: int = 0
     """Number of results with a score that cannot be used: of unknown kind, out of range, not finite, None, not a number."""
     note: str = ""
-    """What could not be read, if anything."""
+    """The part that could not be read, if any."""
     unusable: tuple[Unusable, ...] = ()
     """The first unusable scores, rendered, and why they cannot be used."""
     unreadable: bool = False
@@ -85,8 +85,8 @@ class SearchResults:
 def read_results(result: object, scores: object = None) -> SearchResults:
     """Read what a retriever returned; never raises.
 
-    It reads None, texts, and lists of texts, mappings, objects or (document, score) pairs; also mappings and objects that hold such a
-    list under a usual name (`results`, `matches`, `documents`, …), with lists of scores and ids beside it, and in batches, as vector
+    It reads None, strings, and lists of strings, mappings, objects or (document, score) pairs; also mappings and objects that hold such a
+    list under a usual name (`results`, `matches`, `documents`, …), with parallel lists of scores and ids, and in batches, as vector
     databases return them. Generators are not consumed.
     """
     reading = ResultReader(scores)
@@ -178,17 +178,17 @@ class ResultReader:
         else:
             self._object(result, depth)
 
-    def read_hit(self, hit: object, *beside: dict[str, Any]) -> None:
-        """Read one result, with the row about it from lists beside the results."""
+    def read_hit(self, hit: object, *parallel: dict[str, Any]) -> None:
+        """Read one result, with its row of the parallel lists."""
         self.count += 1
         self.read += 1
         try:
             row = named_row(hit, self.path)
             figure, parts = parts_of(row)
             views = self.look.views(parts)
-            shared = False  # whether the fields of the document may stand beside those of the engine
-            if beside and not FIGURES.isdisjoint(beside[0]):
-                figure = beside[0]
+            shared = False  # whether document and engine may share the fields
+            if parallel and not FIGURES.isdisjoint(parallel[0]):
+                figure = parallel[0]
             elif figure is None:
                 figure, shared = (views[0] if views else {}), True
             if self.kind == NONE:
@@ -198,9 +198,9 @@ class ResultReader:
                 if shared and isinstance(score, float) and not callable(self.kind):
                     score = self.look.rival(row) or score
             else:
-                score = score_at(self.look, (*beside[:1], *parts), self.path, self.kind)
-            if beside:
-                views = [*beside, *views]
+                score = score_at(self.look, (*parallel[:1], *parts), self.path, self.kind)
+            if parallel:
+                views = [*parallel, *views]
             source = source_in(views)
             text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
             if not source and not text and self.look.closed is not None:
@@ -253,7 +253,7 @@ class ResultReader:
             lists = self._unusual_lists(fields)
         if not lists or self.look.is_single_hit(result):
             if self.look.reports_error(result):
-                self.note_unreadable("the result reports an error, so it is no hit")
+                self.note_unreadable("the result reports an error, so it is not a hit")
                 return
             if not is_hit:
                 self.note = (
@@ -266,7 +266,7 @@ class ResultReader:
         self._note_error(result, held)
         columns = {} if is_mapping(held) else _columns(fields, name, held)
         if columns.get("score") == []:
-            self.note_unreadable("there are scores without results beside them")
+            self.note_unreadable("the result has scores without results")
         if columns:
             self._parallel(_flat(items_of(held)), columns)
         else:
@@ -364,7 +364,7 @@ def _columns(fields: dict[str, Any], documents: str, held: object) -> dict[str, 
                 columns["distance" if name == "distances" else column] = flat
                 break
             if column == "score":
-                columns[column] = [Unusable(f"{len(flat)} scores", f"there are {size} results beside them")] * size
+                columns[column] = [Unusable(f"{len(flat)} scores", f"the result has {size} results")] * size
                 break
     return columns
 

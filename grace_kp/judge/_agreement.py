@@ -23,7 +23,7 @@ class SourceAgreementCalculator:
     """Measures how far answers or sources agree, 0 to 1.
 
     Args:
-        embedder: an `Embedder`, or a callable from one text to one vector. None: 0.5, marked as a fallback.
+        embedder: an `Embedder`, or a callable from a string to a vector. None: 0.5, marked as a fallback.
         on_failure: `fallback`, or `raise` for an `EvaluationFailed` instead of 0.5.
     """
 
@@ -46,14 +46,14 @@ class SourceAgreementCalculator:
             texts = [answers] if isinstance(answers, str) else list(answers)
             if len(texts) < 2:
                 return Evaluation(score=1.0, reason="fewer than two answers", attempts=0, latency_ms=0.0)
-            score = None if self._embedder is None else agreement_of(_embedded(self._embedder, texts))
+            score = None if self._embedder is None else agreement_of(_embed_all(self._embedder, texts))
         except Exception as error:  # noqa: BLE001 — whatever an embedder does, it ends in a fallback
-            return self._failed(": ".join(describe_error(error, 300)), started)
+            return self._fail(": ".join(describe_error(error, 300)), started)
         if score is None:
-            return self._failed("no embedder", started)
+            return self._fail("no embedder", started)
         return Evaluation(score=score, reason=f"mean similarity of {len(texts)} texts", latency_ms=_elapsed_ms(started))
 
-    def _failed(self, problem: str, started: float) -> Evaluation:
+    def _fail(self, problem: str, started: float) -> Evaluation:
         attempts = 0 if self._embedder is None else 1
         failed = Evaluation.failed(problem, attempts=attempts, latency_ms=_elapsed_ms(started))
         if self._on_failure == "raise":
@@ -69,7 +69,7 @@ class SourceAgreementCalculator:
         return await to_thread(self.calculate_detailed, answers)
 
 
-def _embedded(embedder: EmbedderLike, texts: Sequence[str]) -> npt.NDArray[np.floating[Any]]:
+def _embed_all(embedder: EmbedderLike, texts: Sequence[str]) -> npt.NDArray[np.floating[Any]]:
     """Return one row per text, from either kind of embedder."""
     import numpy as np
 

@@ -19,7 +19,7 @@ _MAX_RUNS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class JudgeSpending:
-    """What judging has cost so far."""
+    """The cost of judging so far."""
 
     calls: int
     tokens: int
@@ -30,7 +30,7 @@ class JudgeSpending:
 class SpendingLimit:
     """Bounds the calls and tokens of a judge, per minute and per run. A judgement beyond the limit is a fallback that names it.
 
-    Tokens are those that the judge reports; before a call, a quarter of its characters. Safe to share between threads.
+    Tokens are reported by the judge; before a call, a quarter of its characters. Safe to share between threads.
 
     Args:
         calls_per_minute: calls within any 60 seconds; None for no bound, as for the others.

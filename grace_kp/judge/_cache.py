@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class JudgementCache:
     """Earlier judgements by model, prompt version and texts; in memory, or in a SQLite file that outlives the process.
 
-    It holds scores and redacted reasons, never the texts. Safe to share between threads.
+    It holds scores and redacted reasons, never the judged contents. Safe to share between threads.
 
     Args:
         path: the file; None keeps the judgements in memory.

@@ -17,7 +17,7 @@ from grace_kp.background import DeadlineExceeded, await_within, call_within, fin
 from grace_kp.confidence import Evaluation
 from grace_kp.errors import EvaluationFailed, GraceError, JudgeError
 from grace_kp.judge._cache import JudgementCache
-from grace_kp.judge._prompts import LANGUAGES, MAX_CHARS, Prompt, build_prompt, echoed, language_of
+from grace_kp.judge._prompts import LANGUAGES, MAX_CHARS, Prompt, build_prompt, is_echo, language_of
 from grace_kp.judge._reply import COVERAGE_NAMES, SCORE_NAMES, Parsed, parse_reply
 from grace_kp.trace import describe_error, redact_text, render_text
 
@@ -169,7 +169,7 @@ class JudgeClient:
     def _sample(self, prompt: Prompt, names: Sequence[str], run: str | None, number: int) -> Judgements:
         request = self._join(prompt, names, run, number)
         if not request.is_first:
-            return _shared(request.future.result(), request.started)
+            return _without_cost(request.future.result(), request.started)
         with self._answering(request):
             judgements = self._lookup(request)
             if judgements is None:
@@ -183,7 +183,7 @@ class JudgeClient:
 
         request = self._join(prompt, names, run, number)
         if not request.is_first:
-            return _shared(await asyncio.shield(asyncio.wrap_future(request.future)), request.started)
+            return _without_cost(await asyncio.shield(asyncio.wrap_future(request.future)), request.started)
         with self._answering(request):
             # In threads, because a cache on disk may wait for another process.
             judgements = await to_thread(self._lookup, request)
@@ -224,7 +224,18 @@ class JudgeClient:
         if self.judge is None:
             return dict.fromkeys(request.names, Evaluation.failed("no judge", attempts=0))
         entries = {name: self.cache.get(f"{request.cache_key}\n{name}") for name in request.names}
-        cached = {name: _cached(entry) for name, entry in entries.items() if entry is not None}
+        cached = {
+            name: Evaluation(
+                score=entry["score"],
+                reason=str(entry.get("reason", "")),
+                model=entry.get("model"),
+                attempts=0,
+                latency_ms=0.0,
+                cached=True,
+            )
+            for name, entry in entries.items()
+            if entry is not None
+        }
         if len(cached) == len(entries):
             return cached
         refusal = None if self.limit is None else self.limit.reserve(request.run, len(request.prompt.text))
@@ -257,8 +268,8 @@ class JudgeClient:
             parsed = parse_reply(reply, _NAMES[name])
             if len(request.names) > 1 and parsed.score is not None and not _is_named(parsed):
                 parsed = Parsed(None, error="the reply does not say which of the questions its score answers")
-            if parsed.score is not None and echoed(parsed, request.prompt):
-                parsed = Parsed(None, error="the reply merely repeats the text under judgement")
+            if parsed.score is not None and is_echo(parsed, request.prompt):
+                parsed = Parsed(None, error="the reply only repeats the judged content")
             if parsed.score is None:
                 judgements[name] = Evaluation.failed(parsed.error or "the reply is unparsable", **call)
             else:
@@ -287,25 +298,14 @@ class JudgeClient:
         return summary
 
 
-def _cached(entry: dict[str, Any]) -> Evaluation:
-    return Evaluation(
-        score=entry["score"],
-        reason=str(entry.get("reason", "")),
-        attempts=0,
-        latency_ms=0.0,
-        model=entry.get("model"),
-        cached=True,
-    )
-
-
-def _shared(judgements: Judgements, started: float) -> Judgements:
+def _without_cost(judgements: Judgements, started: float) -> Judgements:
     """Return the judgements of an identical request, which bears their cost."""
     free: dict[str, Any] = {"attempts": 0, "latency_ms": _elapsed_ms(started), "tokens_in": None, "tokens_out": None}
     return {name: replace(item, cached=not item.fallback, **free) for name, item in judgements.items()}
 
 
 def _is_named(parsed: Parsed) -> bool:
-    """Return whether the score stands beside its name, in an object or after a label, and is not a bare figure."""
+    """Return whether the score has a name, in an object or after a label, and is not a bare figure."""
     pieces = [parsed.text[start:end].strip("`*_\"' ") for start, end in parsed.places]
     return any(piece[:1].isalpha() or "{" in piece for piece in pieces)
 

@@ -1,4 +1,4 @@
-"""What a judge is asked for: a self-evaluation of an answer, its coverage of the query, and the overall judgement of a step."""
+"""The questions to a judge: a self-evaluation of an answer, its coverage of the query, and the overall judgement of a step."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class LLMSelfEvaluator(JudgeClient):
 
 
 class QueryCoverageCalculator(JudgeClient):
-    """Judges how much of a query an answer covers, 0 to 1. Arguments and failures are those of `LLMSelfEvaluator`."""
+    """Judges how much of a query an answer covers, 0 to 1. Arguments and failures are as for `LLMSelfEvaluator`."""
 
     def calculate(self, query: str, answer: str) -> float:
         """Return the share of the query that is answered, 0 to 1; 0.5 when it cannot be judged."""
@@ -131,7 +131,7 @@ class QueryCoverageCalculator(JudgeClient):
 
 
 class StepJudge(JudgeClient):
-    """Judges a step as a whole (`llm_calculate`). Arguments and failures are those of `LLMSelfEvaluator`."""
+    """Judges a step as a whole (`llm_calculate`). Arguments and failures are as for `LLMSelfEvaluator`."""
 
     def llm_calculate(
         self, factors: ConfidenceFactors, purpose: str, output: object, *, run: str | None = None
@@ -141,7 +141,7 @@ class StepJudge(JudgeClient):
         Args:
             factors: what was measured.
             purpose: what the step is for.
-            output: the result of the step; anything but a text is rendered.
+            output: the result of the step; other values than strings are rendered.
             run: id of the run that the cost counts for, where the spending limit has a bound per run.
         """
         prompt = self.prompt("step", _step_texts(factors, purpose, output), query=purpose)
@@ -156,7 +156,7 @@ class StepJudge(JudgeClient):
 
 
 def titled_texts(query: object, answer: object, sources: object = None) -> list[tuple[str, object]]:
-    """Return query, answer and sources as titled texts; sources may be one text, or any collection of them."""
+    """Return query, answer and sources as titled texts; sources may be one string or a collection of strings."""
     texts = [("question", query), ("answer", answer)]
     if sources is None:
         return texts

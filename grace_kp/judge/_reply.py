@@ -1,7 +1,7 @@
 """Read the score in a judge's reply: strictly, and whatever the reply is.
 
 A reply is a score only where it has one meaning. Every other reply is unparsable, which the evaluators turn into their fallback;
-nothing here raises. The rules are those of the specification, section 6.
+nothing here raises. The rules are in the specification, section 6.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 MAX_REPLY = 50_000
-"""Characters; a longer reply is no judgement."""
+"""Characters; longer replies are refused."""
 NEAR = 0.001
 """How far out of range a value may be and still count as a rounding error."""
 _SAME = 0.0005
@@ -75,20 +75,20 @@ def _parse(reply: object, names: tuple[str, ...]) -> Parsed:
     if isinstance(reply, bool) or reply is None:
         raise _Refused("the reply is empty" if reply is None else "the reply is a truth value, not a score")
     if isinstance(reply, int | float):
-        return Parsed(_clamped(_number(reply)))
+        return Parsed(_clamp(_number(reply)))
     if isinstance(reply, Mapping):
         found = _from_object([(str(name), value) for name, value in reply.items()], names)
         if found is None:
             raise _Refused(f"the reply has no {names[0]}")
-        shown = normalised(json.dumps(dict(reply), default=str, ensure_ascii=False))
+        shown = normalise(json.dumps(dict(reply), default=str, ensure_ascii=False))
         return Parsed(found[0], found[1], None, ((0, len(shown)),), shown)
     if isinstance(reply, bytes | bytearray):
         reply = bytes(reply).decode("utf-8", "replace")
     if not isinstance(reply, str):
-        raise _Refused(f"the reply is a {type(reply).__name__}, not a text")
+        raise _Refused(f"the reply is a {type(reply).__name__}, not a string")
     if len(reply) > MAX_REPLY:
         raise _Refused(f"the reply is longer than {MAX_REPLY:,} characters")
-    whole = normalised(reply)
+    whole = normalise(reply)
     text = _without_thoughts(whole)
     if not text:
         raise _Refused("the reply is a thought without a judgement" if whole else "the reply is empty")
@@ -108,8 +108,8 @@ _PLAIN = str.maketrans(
 )
 
 
-def normalised(text: str) -> str:
-    """Return a text with plain characters for full-width ones, one minus and slash, and no invisible characters or outer blanks."""
+def normalise(text: str) -> str:
+    """Return a string with plain characters for full-width ones, one minus and slash, and no invisible characters or outer blanks."""
     # A footnote is not a digit, and 1½ is neither 11/2 nor a half.
     plain = _VULGAR.sub("\0", _FOOTNOTES.sub(" ", str.__str__(text).replace("\0", " ")))
     # In pieces, because the time grows with the square of a run of combining characters.
@@ -127,7 +127,7 @@ _THOUGHT_OR_OBJECT = re.compile(
 
 
 def _without_thoughts(text: str) -> str:
-    """Return a reply without the model's thoughts, also those that lack a tag. A tag inside a JSON object of the reply is data."""
+    """Return a reply without the model's thoughts, also where a tag is missing. A tag inside a JSON object of the reply is data."""
     kept, start, at, objects, is_thought = "", 0, 0, 0, False
     while (found := _THOUGHT_OR_OBJECT.search(text, at)) is not None:
         at = found.end()
@@ -197,39 +197,39 @@ def _number(value: float | str) -> float:
     return number
 
 
-def _clamped(number: float) -> float:
+def _clamp(number: float) -> float:
     return min(1.0, max(0.0, number))
 
 
-def _ranged(number: float, shown: str) -> float:
+def _check_range(number: float, shown: str) -> float:
     if not -NEAR - 1e-12 <= number <= 1 + NEAR + 1e-12:
         raise _Refused("the score is not finite" if not math.isfinite(number) else f"{shown[:40]!r} is out of range")
-    return _clamped(number)
+    return _clamp(number)
 
 
 def _share(part: str, whole: str, shown: str) -> float:
     denominator = _number(whole)
     if denominator <= 0:
         raise _Refused(f"{shown[:40]!r} is not a fraction")
-    return _ranged(_number(part) / denominator, shown)
+    return _check_range(_number(part) / denominator, shown)
 
 
 _UNITS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
     (_POINTS, lambda match: _share(match[2], match[1], match[0])),
     (_FRACTION, lambda match: _share(match[1], match[2], match[0])),
-    (_PERCENT, lambda match: _ranged(_number(match[1]) / 100, match[0])),
-    (_TENTHS, lambda match: _ranged((_number(match[1]) * 10 + int(match[2] or 0)) / 100, match[0])),
+    (_PERCENT, lambda match: _check_range(_number(match[1]) / 100, match[0])),
+    (_TENTHS, lambda match: _check_range((_number(match[1]) * 10 + int(match[2] or 0)) / 100, match[0])),
 )
 
 
-def _agreed(scores: Sequence[float]) -> float:
+def _agree_on(scores: Sequence[float]) -> float:
     if any(abs(score - scores[0]) > _SAME for score in scores):
         raise _Refused("the reply has several scores that disagree")
     return scores[0]
 
 
 def _from_json(text: str, names: tuple[str, ...]) -> Parsed | None:
-    """Return the score of the JSON objects in a text; None where no object has a score."""
+    """Return the score of the JSON objects in a reply; None where no object has a score."""
     found: list[tuple[float, str]] = []
     places: list[tuple[int, int]] = []
     rest = ""
@@ -257,9 +257,9 @@ def _from_json(text: str, names: tuple[str, ...]) -> Parsed | None:
         if end and not rest.strip("` \n\t").removeprefix("json").strip():
             raise _Refused(f"the reply has no {names[0]}")
         return None
-    # A figure beside the object counts where it is labelled as a score.
-    labelled = [_united(match[1]) for match in _PATTERNS[names][1].finditer(rest)]
-    score = _agreed([*(score for score, _ in found), *labelled])
+    # A figure outside the object counts where it is labelled as a score.
+    labelled = [_read_with_unit(match[1]) for match in _PATTERNS[names][1].finditer(rest)]
+    score = _agree_on([*(score for score, _ in found), *labelled])
     return Parsed(score, found[0][1], None, tuple(places), text)
 
 
@@ -275,7 +275,7 @@ def _from_object(pairs: list[tuple[str, Any]], names: tuple[str, ...]) -> tuple[
     reason_names = _REASON_NAMES if names[0] == "score" else (f"{names[0]}_reason", *_REASON_NAMES)
     fields = {name.strip().lower(): value for name, value in pairs}
     reason = next((fields[name] for name in reason_names if isinstance(fields.get(name), str)), "")
-    return _agreed(scores), reason.strip()[:_LONGEST_REASON]
+    return _agree_on(scores), reason.strip()[:_LONGEST_REASON]
 
 
 def _scores_in(pairs: list[tuple[str, Any]], names: tuple[str, ...], depth: int) -> Iterator[float]:
@@ -289,19 +289,19 @@ def _scores_in(pairs: list[tuple[str, Any]], names: tuple[str, ...], depth: int)
 
 def _value(value: object) -> float:
     if isinstance(value, str):
-        return _united(normalised(value))
+        return _read_with_unit(normalise(value))
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _ranged(_number(value), str(value)[:40] if not isinstance(value, int) else "the score")
+        return _check_range(_number(value), str(value)[:40] if not isinstance(value, int) else "the score")
     raise _Refused("the score is not a number")
 
 
-def _united(text: str) -> float:
+def _read_with_unit(text: str) -> float:
     """Return one value with its unit: `0.8`, `85%`, `8/10`, `8割`."""
     text = text.strip("`*_\"' \t,.。").strip()
     if _NOT_FINITE.fullmatch(text):
         raise _Refused("the score is not finite")
     if _NUMBER.fullmatch(text) or _COMMA.fullmatch(text):
-        return _ranged(_number(text.replace(",", ".")), text)
+        return _check_range(_number(text.replace(",", ".")), text)
     for pattern, read in _UNITS:
         match = pattern.fullmatch(text)
         if match is not None:
@@ -313,23 +313,23 @@ def _from_text(text: str, names: tuple[str, ...]) -> Parsed:
     lone = _BARE.fullmatch(text)
     if lone is not None or _COMMA.fullmatch(text):
         number = _number(lone[1] if lone is not None else text.replace(",", "."))
-        return Parsed(_clamped(number), places=((0, len(text)),), text=text)
+        return Parsed(_clamp(number), places=((0, len(text)),), text=text)
     if _NOT_FINITE.fullmatch(text):
         raise _Refused("the score is not finite")
     if text.count("{") > text.count("}"):
         raise _Refused("the reply was cut off")
     line, within = _PATTERNS[names]
-    # The judge was asked for a line such as "Score: 0.8", and the text after "Reason:" explains it. Any other number counts as a score.
+    # The judge was asked for a line such as "Score: 0.8", and an explanation after "Reason:". Any other number counts as a score.
     verdict = _EXPLANATION.sub("", text)
     for others, (other_line, _) in _PATTERNS.items():
         verdict = verdict if others == names else other_line.sub(_blank, verdict)
     verdict = _TAG.sub(_blank, _SCALE.sub(_blank, verdict))
-    stated = [(_united(match[1]), match.span()) for match in line.finditer(verdict)]
-    stated += [(_united(match[0]), match.span()) for match in _LONE_LINE.finditer(verdict)]
+    stated = [(_read_with_unit(match[1]), match.span()) for match in line.finditer(verdict)]
+    stated += [(_read_with_unit(match[0]), match.span()) for match in _LONE_LINE.finditer(verdict)]
     stated += _numbers_in(verdict, within)
     if not stated:
         raise _Refused("the reply holds no score")
-    score = _agreed([score for score, _ in stated])
+    score = _agree_on([score for score, _ in stated])
     return Parsed(score, places=tuple(place for _, place in stated), text=text)
 
 
@@ -366,7 +366,7 @@ def _check_alone(text: str, start: int, end: int) -> None:
 
 
 def _numbers_in(text: str, within: re.Pattern[str]) -> list[tuple[float, tuple[int, int]]]:
-    """Return every value in a text that may be meant as the score, with its place."""
+    """Return every value in a reply that may be the score, with its place."""
     if _SOME_NOT_FINITE.search(text):
         raise _Refused("the score is not finite")
     found: list[tuple[float, tuple[int, int]]] = []
@@ -374,7 +374,7 @@ def _numbers_in(text: str, within: re.Pattern[str]) -> list[tuple[float, tuple[i
     def is_free(start: int, end: int) -> bool:
         return all(end <= begin or start >= stop for _, (begin, stop) in found)
 
-    for pattern, read in (*_UNITS, (_DECIMAL, lambda match: _ranged(_number(match[1]), match[0]))):
+    for pattern, read in (*_UNITS, (_DECIMAL, lambda match: _check_range(_number(match[1]), match[0]))):
         for match in pattern.finditer(text):
             if is_free(*match.span()):
                 _check_alone(text, *match.span())
@@ -386,5 +386,5 @@ def _numbers_in(text: str, within: re.Pattern[str]) -> list[tuple[float, tuple[i
         figure = match[1].strip("`*_\"' .,。")
         if is_free(*match.span(1)) and (_NUMBER.fullmatch(figure) or _NOT_FINITE.fullmatch(figure)):
             _check_alone(text, match.start(), match.start(1) + len(figure))
-            labelled.append((_united(figure), match.span()))
+            labelled.append((_read_with_unit(figure), match.span()))
     return found + labelled

@@ -28,7 +28,7 @@ class ChosenModel:
 
 def choose_judge(settings: Settings) -> ChosenModel:
     """Choose Gemini when its extra is installed and a key is set; else none."""
-    if not installed("google.genai"):
+    if not is_installed("google.genai"):
         return _none("the extra gemini is not installed: pip install 'grace-kp[gemini]'")
     if find_api_key() is None:
         return _none(f"no API key is set: {' or '.join(KEY_VARIABLES)}")
@@ -49,8 +49,8 @@ def choose_embedder(settings: Settings) -> ChosenModel:
     from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
 
     fetch, named, device = settings.fetch_models, settings.embedding_model, settings.embedding_device
-    has_onnx = installed("onnxruntime") and installed("tokenizers")
-    has_st = installed("sentence_transformers")
+    has_onnx = is_installed("onnxruntime") and is_installed("tokenizers")
+    has_st = is_installed("sentence_transformers")
     if not has_onnx and not has_st:
         return _none("no extra for embeddings is installed: pip install 'grace-kp[onnx]'")
     if named is not None and named != REPOSITORY:
@@ -70,7 +70,7 @@ def choose_embedder(settings: Settings) -> ChosenModel:
         return _embedder(SentenceTransformerEmbedder(device=device), reason)
     if not fetch:
         return _none(f"{REPOSITORY} is not on disk; {FETCH_HINT}")
-    if has_onnx and installed("huggingface_hub"):
+    if has_onnx and is_installed("huggingface_hub"):
         return _embedder(OnnxEmbedder(fetch=True), f"the extra onnx is installed; {REPOSITORY} will be fetched")
     if has_st:
         reason = f"the extra embeddings is installed; {REPOSITORY} will be fetched"
@@ -86,7 +86,7 @@ def _none(why: str) -> ChosenModel:
     return ChosenModel(None, "none", why)
 
 
-def installed(module: str) -> bool:
+def is_installed(module: str) -> bool:
     """Return whether a module could be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None

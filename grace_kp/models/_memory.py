@@ -67,7 +67,7 @@ def _hash(text: str) -> bytes:
 
 
 class CallableEmbedder:
-    """A callable from one text to one vector as an `Embedder`; its dimensions are those of the first vector."""
+    """A callable from a string to a vector as an `Embedder`; the first vector sets its dimensions."""
 
     def __init__(
         self, function: Callable[[str], Any], *, dimensions: int | None = None, remember: int = REMEMBERED

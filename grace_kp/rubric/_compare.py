@@ -41,7 +41,7 @@ class Recommendation:
     evidence: Evidence | None = field(default=None, compare=False)
     """How certain the difference is; the verdict does not depend on it. None where runs or scipy (extra `eval`) are missing."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
-    """What weakens the comparison, such as runs that are spread unevenly over the documents, or missing evidence."""
+    """Reasons for caution, such as runs that are spread unevenly over the documents, or missing evidence."""
 
     def _repr_html_(self) -> str:
         """Return the comparison for a notebook."""
@@ -123,7 +123,7 @@ def _verdict(old: Summary, new: Summary, adjusted: float, regressions: Mapping[s
         spread = f"(SD {new.sd:.2f} to {old.sd:.2f})"
         if new.sd < old.sd - TOLERANCE:
             return VARIANT, f"slightly better ({adjusted:.2f}), and the variant is steadier {spread}"
-        return BEST, f"slightly better only ({adjusted:.2f}), and the variant is no steadier {spread}"
+        return BEST, f"slightly better only ({adjusted:.2f}), and the variant is not steadier {spread}"
     return BEST, f"keep the current best: the difference is {adjusted:.2f}, less than {SLIGHT}"
 
 
@@ -147,7 +147,7 @@ def verdict_html(name: str, reason: str) -> str:
 
 
 def warnings_html(warnings: Iterable[str]) -> str:
-    """Return what weakens a comparison, each as a sentence."""
+    """Return the warnings of a comparison, each as a sentence."""
     return "".join(f"<p>{safe(line)}.</p>" for line in warnings)
 
 

@@ -33,7 +33,7 @@ def read_test_set(path: str | Path) -> TestSet:
     Raises:
         RubricFileError: the file cannot be used.
         OSError: the file cannot be read.
-        MissingExtra: PyYAML is not installed, and the file is no JSON.
+        MissingExtra: PyYAML is not installed, and the file is not JSON.
     """
     source = SourceFile.read(path, _FEATURE, RubricFileError, names_as_written=True)
     fields = source.parse(_TestSetFields)
@@ -47,13 +47,13 @@ def read_test_set(path: str | Path) -> TestSet:
 def read_variant(path: str | Path, test_set: TestSet) -> tuple[str, list[Output]]:
     """Read a variant from a file: its `name` and its `runs`, each with `document`, `output` (or `file`) and its judgements, if any.
 
-    `judgements` are symbols in the order of the problems, as a text or list, or an object by problem id. `bonuses` and `penalties` are
+    `judgements` are symbols in the order of the problems, as a string or list, or an object by problem id. `bonuses` and `penalties` are
     counts. The judgements of a second rater are an object `second` with the same fields.
 
     Raises:
         RubricFileError: the file cannot be used.
         OSError: the file cannot be read.
-        MissingExtra: PyYAML is not installed, and the file is no JSON.
+        MissingExtra: PyYAML is not installed, and the file is not JSON.
     """
     source = SourceFile.read(path, _FEATURE, RubricFileError, names_as_written=True)
     fields = source.parse(_VariantFields, test_set=test_set)
@@ -88,7 +88,7 @@ def _rating_dict(rating: Rating, problems: Sequence[str]) -> dict[str, Any]:
 
 
 class _TextFields(SourceFields):
-    """Fields of which one text may stand in a file of its own."""
+    """Fields of which one may be in a separate file."""
 
     text_field: ClassVar[str]
     file_field: ClassVar[str]
@@ -100,7 +100,7 @@ class _TextFields(SourceFields):
             return data
         name = data[cls.file_field]
         if cls.text_field in data:
-            raise problem_at(f"there is either {cls.text_field} or {cls.file_field}, not both", cls.file_field)
+            raise problem_at(f"give either {cls.text_field} or {cls.file_field}, not both", cls.file_field)
         if not isinstance(name, str):
             return data
         try:
@@ -183,7 +183,7 @@ class _RunFields(_TextFields, _RatingFields):
 def _output(fields: _RunFields, info: ValidationInfo) -> Output:
     document = info.context["test_set"].document(str(fields.document))  # type: ignore[index]
     if fields.judgements is None and fields.second is not None:
-        raise problem_at("there is a second rating and no first", "second")
+        raise problem_at("a second rating needs a first", "second")
     ratings = [] if fields.judgements is None else [fields.rating(document)]
     if fields.second is not None:
         ratings.append(fields.second.rating(document))

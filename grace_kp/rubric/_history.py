@@ -122,7 +122,7 @@ class MarkdownTable:
 
 @dataclass(slots=True)
 class Section:
-    """A section of a page: the text before the first round, or a round and everything up to the next."""
+    """A section of a page: everything before the first round, or a round and everything up to the next."""
 
     file: str
     lines: list[Line] = field(default_factory=list)
@@ -204,7 +204,7 @@ _ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|(.))", re.DOTALL)
 
 
 def escape_cell(text: str) -> str:
-    """Return a text as it can stand in a cell or heading, so that `unescape_cell` returns it."""
+    """Escape a string for a cell or heading, so that `unescape_cell` returns it."""
     # Characters that are invisible may not survive an editor.
     visible = printable(text.translate(_SPECIAL), keep="\t\u3000\xa0", replace=_code)
     return _EDGES.sub(lambda match: "".join(map(_code, match[0])), visible)
@@ -215,7 +215,7 @@ def _code(character: str) -> str:
 
 
 def unescape_cell(text: str) -> str:
-    """Return the text that a cell or heading stands for."""
+    """Return the string that a cell or heading contains."""
     controls = {"n": "\n", "r": "\r"}
     return _ESCAPE.sub(lambda match: _character(match[1]) if match[1] else controls.get(match[2], match[2]), text)
 
@@ -336,7 +336,7 @@ def read_test_set(section: Section) -> TestSet | None:
     for row in section.table(PROBLEMS).rows:
         document, name, category, severity, kind, key = row.cells
         if document not in by_document:
-            raise section.error(f"there is no document {document!r}", row.line)
+            raise section.error(f"the document {document!r} is unknown", row.line)
         problem = partial(Problem, name, category, severity, None if kind == "-" else kind, key)
         by_document[document].append(section.build(row.line, problem))
     found = []
@@ -360,7 +360,7 @@ def _refuse_other_tables(section: Section, expected: tuple[tuple[str, ...], ...]
 
 def read_round(section: Section, name: str, test_set: TestSet, best: Variant | None) -> Round:
     """Return a round of a page."""
-    _refuse_other_tables(section, (RUNS, FIGURES, RATES, DECISION), "the test set stands before the first round")
+    _refuse_other_tables(section, (RUNS, FIGURES, RATES, DECISION), "the test set comes before the first round")
     table = section.table(RUNS)
     runs = [_read_run(section, row, number, test_set) for number, row in enumerate(table.rows, 1)]
     variant = section.build(table.line, partial(Variant, name, tuple(runs), test_set))
@@ -519,7 +519,7 @@ class History:
         """Add a round, compared with the current best.
 
         Args:
-            round: the round. Its own recommendation may choose otherwise than the rule, with a reason; the figures are those of the runs.
+            round: the round. Its own recommendation may choose otherwise than the rule, with a reason; the figures are computed from the runs.
 
         Returns:
             The decision; None for the first round.
@@ -569,7 +569,7 @@ class History:
         """
         path = self.path.resolve()  # a link stays a link
         data = self.text.encode("utf-8")
-        with _locked(path.parent):
+        with _lock_folder(path.parent):
             try:
                 current: bytes | None = path.read_bytes()
             except FileNotFoundError:
@@ -581,7 +581,7 @@ class History:
         self._stored = data
 
     def _read(self, text: str) -> None:
-        """Add the test set and the rounds of a text."""
+        """Add the test set and the rounds of a page."""
         sections = [Section(str(self.path))]
         titles: list[tuple[int, str]] = []
         for line in lines_of(text):
@@ -597,7 +597,7 @@ class History:
         self.test_set = read_test_set(head) if self.test_set is None else self.test_set
         for section, (number, name) in zip(rounds, titles, strict=True):
             if self.test_set is None:
-                raise section.error("a round stands before the test set", section.line)
+                raise section.error("a round comes before the test set", section.line)
             if number != len(self.rounds) + 1:
                 raise section.error(f"this should be round {len(self.rounds) + 1}", section.line)
             if self._has(name):
@@ -606,7 +606,7 @@ class History:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     try:
         import fcntl
     except ImportError:

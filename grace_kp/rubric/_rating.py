@@ -160,7 +160,7 @@ class Rated:
     agreement: Agreement
     disputes: tuple[Dispute, ...]
     gaps: tuple[Gap, ...] = ()
-    """Missing judgements; where the other rater gave a judgement, it stands alone."""
+    """Missing judgements; the judgement of the other rater, if any, counts alone."""
 
 
 def rate(
@@ -174,18 +174,18 @@ def rate(
     """Judge the outputs of a variant with up to two raters, and settle their disputes.
 
     The referee decides where two judgements of a problem differ; without a referee the lower one counts. Of the two counts of bonuses and of
-    penalties, the smaller one counts, so that in doubt there is no penalty. A rater who judged nothing is left out of these counts. A missing
+    penalties, the smaller one counts, so that doubt gives no penalty. These counts leave out a rater who judged nothing. A missing
     judgement is reported as a gap; a problem that no rater judged is an error.
 
     Args:
         name: the name of the variant.
         outputs: one for each run. Outputs that have ratings keep them and are not judged again.
-        test_set: the answer keys; the raters also get the texts of the documents and the scope.
+        test_set: the answer keys; the raters also get the documents and the scope.
         raters: at most two.
         referee: judges outputs with disputes.
 
     Raises:
-        NotRated: an output has neither ratings nor a text, or no rater judged a problem.
+        NotRated: an output has neither ratings nor content, or no rater judged a problem.
         ValueError: there are more than two raters, or an output does not fit the test set.
     """
     if len(raters) > 2 or any(len(output.ratings) > 2 for output in outputs):
@@ -229,7 +229,7 @@ def _gap(number: int, document: Document, rating: Rating, problems: Sequence[str
 
 def _ask(output: Output, number: int, document: Document, raters: Sequence[Rater], scope: str) -> tuple[Rating, ...]:
     if not raters:
-        raise NotRated(f"run {number} ({output.document}) has no judgements, and there is no rater")
+        raise NotRated(f"run {number} ({output.document}) has no judgements, and no rater was passed")
     if output.text is None:
         raise NotRated(f"run {number} ({output.document}) has neither judgements nor an output to judge")
     return tuple(rater.rate(document, output.text, scope=scope) for rater in raters)
@@ -299,7 +299,7 @@ _TITLES = {
 class ModelRater:
     """A model that judges by the answer key. Scope, document, key and findings are fenced off as data.
 
-    The reply must name each problem by a random code, so a verdict that stands in the findings and is merely repeated has no effect.
+    The reply must name each problem by a random code, so a verdict in the findings that the model only repeats has no effect.
     Findings that persuade the model are not recognised: check the disputes and a sample of the rest yourself.
     """
 
@@ -347,7 +347,7 @@ class ModelRater:
                 # Varied, because two identical judgements would always agree, whatever they are worth.
                 reply = call_judge(self._judge, prompt.text, vary=True, fields=(), timeout=self._timeout)
                 rating = _read_reply(reply, prompt, document, self.name)
-            except Exception as error:  # noqa: BLE001 — any failure of a judge is recorded as the reason, and is no judgement
+            except Exception as error:  # noqa: BLE001 — any failure of a judge is recorded as the reason
                 rating = self._not_rated(document, _redact(": ".join(describe_error(error, 300))))
             if len(rating.judgements) >= len(best.judgements):
                 best = rating
@@ -404,13 +404,13 @@ def _read_reply(reply: object, prompt: Prompt, document: Document, rater: str) -
 
 
 def _findings(fields: dict[str, Any], name: str) -> list[Any]:
-    """Return the findings of a list, texts or objects with a text, without entries such as "none"."""
+    """Return the findings of a list, strings or objects with a string, without entries such as "none"."""
     items = fields.get(name)
     if not isinstance(items, list):
         raise ValueError(f"the reply has no list of {name}")
     texts = [item.get("finding") if isinstance(item, dict) else item for item in items]
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"the reply has an item among its {name} that is no finding")
+        raise ValueError(f"the reply has an item among its {name} that is not a finding")
     return [
         item
         for item, text in zip(items, texts, strict=True)
@@ -422,7 +422,7 @@ def _json_object(reply: object) -> dict[str, Any]:
     if isinstance(reply, dict):
         return reply
     if not isinstance(reply, str):
-        raise ValueError(f"the reply is a {type(reply).__name__}, not a text")
+        raise ValueError(f"the reply is a {type(reply).__name__}, not a string")
     if len(reply) > MAX_REPLY:
         raise ValueError(f"the reply is longer than {MAX_REPLY:,} characters")
     start, end = reply.find("{"), reply.rfind("}")
@@ -431,7 +431,7 @@ def _json_object(reply: object) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("the reply is nested too deeply") from None
     if not isinstance(found, dict):
-        raise ValueError("the reply is no JSON object")
+        raise ValueError("the reply is not a JSON object")
     return found
 
 
@@ -445,7 +445,7 @@ class PersonRater:
 
         Args:
             ask: shows a question and returns the line that is typed; its exceptions are raised to the caller.
-            tell: shows a text.
+            tell: shows a string.
             name: the rater's name in ratings.
         """
         self.name = name

@@ -30,7 +30,7 @@ def history_page(history: History) -> str:
     """
     rounds, best = history.rounds, history.best
     if best is None:
-        return page("Rounds", "<p>There are no rounds yet.</p>")
+        return page("Rounds", "<p>No round is recorded yet.</p>")
     outlook = "Continue: the last three rounds show no convergence"
     if history.converged:
         outlook = "It may have converged: each of the last three rounds improved by less than 0.5"

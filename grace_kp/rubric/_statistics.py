@@ -1,6 +1,6 @@
 """Evidence for a difference: a paired permutation test, bootstrap intervals, and how many further runs would settle it.
 
-The pairs are problems: the mean judgement of a problem over the runs of one variant, and over those of the other. For each document its
+The pairs are problems: the mean judgement of a problem over the runs of each variant. For each document its
 bonuses less its penalties are a pair too. So the result depends neither on the order of the runs nor on their number for each document.
 """
 
@@ -182,7 +182,7 @@ def bootstrap_interval(variants: Sequence[Variant], category: str | None = None,
     """Return a bootstrap interval of the mean score, or of the rate of a category.
 
     Resampled are problems (the same for both variants) and, within each document, the runs of each variant. For the mean score the problems
-    are those of each document; for a category, which may have a single one in each, those of all documents together.
+    are drawn within each document; for a category, which may have a single one in each, over all documents together.
 
     Args:
         variants: one variant, or two for the first less the second, run on the same documents.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from grace_kp.errors import brief
+from grace_kp.errors import brief, check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ class Detection(Enum):
 
     @classmethod
     def of(cls, value: object) -> Detection:
-        """Return the judgement that a member, a symbol (○ △ ×) or a word (detected, partial, missed) stands for.
+        """Return the judgement that a member, a symbol (○ △ ×) or a word (detected, partial, missed) means.
 
         Raises:
             ValueError: the value is none of these.
@@ -71,10 +71,10 @@ def run_score(judgements: Iterable[object], bonuses: int = 0, penalties: int = 0
     Args:
         judgements: one per problem, in any form that `Detection.of` accepts.
         bonuses: further findings that are true, useful and in scope; those after the fifth add nothing.
-        penalties: findings that are out of scope or wrong, without a limit. In doubt, a finding is no penalty.
+        penalties: findings that are out of scope or wrong, without a limit. In doubt, do not count a finding.
 
     Raises:
-        ValueError: a judgement is unknown, or a count is no whole number from 0.
+        ValueError: a judgement is unknown, or a count is not a whole number from 0.
     """
     check_count("bonuses", bonuses)
     check_count("penalties", penalties)
@@ -87,10 +87,9 @@ def detections_of(judgements: Mapping[str, object]) -> dict[str, Detection]:
 
 
 def check_count(name: str, value: object) -> None:
-    """Refuse a value that is no whole number from 0 to 1,000,000."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} must be a whole number from 0, not {brief(value)}")
-    if value > MAX_COUNT:
+    """Refuse a value that is not a whole number from 0 to 1,000,000."""
+    check_whole(name, value, 0)
+    if isinstance(value, int) and value > MAX_COUNT:
         raise ValueError(f"{name} must be at most {MAX_COUNT:,}, not {brief(value)}")
 
 
@@ -138,7 +137,7 @@ RUNS = 2
 def _name(value: object, field_name: str) -> str:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{field_name} must be a text that is not empty, not {brief(value)}")
+        raise ValueError(f"{field_name} must be a string that is not empty, not {brief(value)}")
     return text
 
 
@@ -164,7 +163,7 @@ class Problem:
     kind: str | None = None
     """`main`, `adjacent` or `subtle`: how close the problem is to the perspective. The category, where that is one of these."""
     key: str = ""
-    """What a finding must contain to count as detected."""
+    """The content that a finding needs to count as detected."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", _name(self.id, "the id of a problem"))
@@ -200,7 +199,7 @@ class Document:
         object.__setattr__(self, "problems", tuple(self.problems))
         object.__setattr__(self, "id", _name(self.id, "the id of a document"))
         if not isinstance(self.domain, str):
-            raise ValueError(f"the domain of {self.id} must be a text, not {brief(self.domain)}")
+            raise ValueError(f"the domain of {self.id} must be a string, not {brief(self.domain)}")
         candidates: object = self.bonus_candidates
         if isinstance(candidates, list | tuple):
             object.__setattr__(self, "bonus_candidates", len(candidates))
@@ -232,13 +231,13 @@ class TestSet:
         """Return the document of this id.
 
         Raises:
-            ValueError: there is no such document.
+            ValueError: the document is unknown.
         """
         for document in self.documents:
             if document.id == id:
                 return document
         known = ", ".join(document.id for document in self.documents) or "none"
-        raise ValueError(f"there is no document {id!r}; there are {known}")
+        raise ValueError(f"the document {id!r} is unknown; known are {known}")
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -246,7 +245,7 @@ class TestSet:
         return tuple(dict.fromkeys(problem.category for document in self.documents for problem in document.problems))
 
     def check(self) -> list[str]:
-        """Return a sentence for each departure from the balance of SPEC §9. A departure is no error."""
+        """Return a sentence for each departure from the balance of SPEC §9. A departure is not an error."""
         count = len(self.documents)
         warnings = []
         if count != DOCUMENTS:
@@ -316,7 +315,7 @@ class Variant:
     """A variant of an agent or prompt, with its runs over a test set.
 
     Raises:
-        ValueError: the name is empty, there are no runs, or a run does not fit the test set.
+        ValueError: the name is empty, runs are missing, or a run does not fit the test set.
     """
 
     name: str

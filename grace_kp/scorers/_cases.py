@@ -203,8 +203,8 @@ _CARDS = """
 .cases td[data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}
 .cases td[data-label]::before{content:attr(data-label);content:attr(data-label) / "";color:var(--soft);text-align:left;white-space:normal;font-weight:400;flex:1}
 """
-"""Rows below each other, for a page that is too narrow for the columns, of which each scorer adds one. The elements have roles, because
-`display` takes those that they have by themselves away from screen readers."""
+"""Rows below each other, for a page that is too narrow for a column per scorer. The elements have explicit roles, because `display` hides
+their implicit ones from screen readers."""
 
 
 def html_report(rows: Sequence[Row], title: str) -> str:
@@ -228,7 +228,7 @@ def html_report(rows: Sequence[Row], title: str) -> str:
 
 
 def _choices(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> list[tuple[str, str, int]]:
-    """What cases can be filtered by: a name, which those cases have as their class, its words, and the number of cases."""
+    """Return the filters of the cases: the class of the matching cases, its words, and the number of cases."""
     failing = sum(not report["passed"] for _, report in rows)
     choices = [("all", "all", len(rows)), ("fails", "failed", failing), ("passes", "passed", len(rows) - failing)]
     for place, scorer in enumerate(scorers):

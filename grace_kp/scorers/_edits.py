@@ -40,15 +40,10 @@ class Operation:
     content: str | None = None
 
     def __post_init__(self) -> None:
-        # Files hold very many operations, and nearly all have exactly these types.
-        if type(self.type) is not str:
-            _check(self.type, str, "an operation's type must be a text")
-        if self.target_block_id is not None and type(self.target_block_id) is not str:
-            _check(self.target_block_id, str, "target_block_id must be a text or None")
-        if self.target_index is not None and type(self.target_index) is not int:
-            _check(self.target_index, int, "target_index must be a whole number or None")
-        if self.content is not None and type(self.content) is not str:
-            _check(self.content, str, "an operation's content must be a text or None")
+        _check(self.type, str, "an operation's type must be a string")
+        _check(self.target_block_id, str | None, "target_block_id must be a string or None")
+        _check(self.target_index, int | None, "target_index must be a whole number or None")
+        _check(self.content, str | None, "an operation's content must be a string or None")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are not None."""
@@ -61,19 +56,19 @@ class Block:
     """A block of a document, such as a paragraph.
 
     Raises:
-        ValueError: id or content is no text.
+        ValueError: the id or the content is not a string.
     """
 
     id: str
     content: str
 
     def __post_init__(self) -> None:
-        _check(self.id, str, "a block's id must be a text")
-        _check(self.content, str, "a block's content must be a text")
+        _check(self.id, str, "a block's id must be a string")
+        _check(self.content, str, "a block's content must be a string")
 
 
 class _SearchMemory:
-    """Searches of a result's pages, remembered while a suite evaluates it; no part of the record."""
+    """Searches of a result's pages, remembered while a suite evaluates it; not part of the record."""
 
     __slots__ = ("_searches",)
     _searches: dict[Any, bool | None] | None
@@ -81,7 +76,7 @@ class _SearchMemory:
 
 @dataclass(frozen=True, slots=True)
 class EditResult(_SearchMemory):
-    """The result of a run: what an agent did.
+    """The edits of a run, and the documents before and after.
 
     Raises:
         ValueError: a field has another type, `applied` has another length than `operations`, or two blocks have the same id.
@@ -107,8 +102,10 @@ class EditResult(_SearchMemory):
         fields = dict(checked_object(data, "actual", _RESULT_FIELDS))
         for name in ("blocks_before", "blocks_after"):
             if fields.get(name) is not None:
-                fields[name] = _parsed(Block, fields[name], f"actual.{name}", _BLOCK_FIELDS)
-        fields["operations"] = _parsed(Operation, fields.get("operations", []), "actual.operations", _OPERATION_FIELDS)
+                fields[name] = _parse_items(Block, fields[name], f"actual.{name}", _BLOCK_FIELDS)
+        fields["operations"] = _parse_items(
+            Operation, fields.get("operations", []), "actual.operations", _OPERATION_FIELDS
+        )
         return cls(**fields)
 
     def __post_init__(self) -> None:
@@ -135,7 +132,7 @@ class EditExpectation:
     """The expectation of a case: what an agent should have done.
 
     Raises:
-        PatternError: a pattern is malformed, or the patterns are no lists by page title.
+        PatternError: a pattern is malformed, or the patterns are not lists by page title.
         ValueError: a field has another type.
         MissingExtra: there are patterns, and the package `regex` is not installed.
     """
@@ -155,7 +152,7 @@ class EditExpectation:
         """
         fields = dict(checked_object(data, "expected", _EXPECTATION_FIELDS))
         operations = fields.get("operations", [])
-        fields["operations"] = _parsed(Operation, operations, "expected.operations", _OPERATION_FIELDS)
+        fields["operations"] = _parse_items(Operation, operations, "expected.operations", _OPERATION_FIELDS)
         return cls(**fields)
 
     def __post_init__(self) -> None:
@@ -176,16 +173,12 @@ def checked_object(value: object, place: str, known: frozenset[str]) -> Mapping[
     return value
 
 
-def _parsed(cls: type[T], items: object, place: str, known: frozenset[str]) -> list[T]:
+def _parse_items(cls: type[T], items: object, place: str, known: frozenset[str]) -> list[T]:
     if not isinstance(items, list):
         raise ValueError(f"{place} must be a list, not {brief(items)}")
     parsed: list[T] = []
     try:
-        for item in items:
-            # Files hold very many items, so only an item that is wrong costs a call.
-            if type(item) is not dict or not item.keys() <= known:
-                checked_object(item, "it", known)
-            parsed.append(cls(**item))
+        parsed.extend(cls(**checked_object(item, "it", known)) for item in items)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place}[{len(parsed)}]: {error}") from None
     return parsed
@@ -208,8 +201,8 @@ def check_positive(name: str, value: object) -> float:
     return value
 
 
-def _check(value: object, cls: type, rule: str) -> None:
-    if not isinstance(value, cls) or (cls is int and isinstance(value, bool)):
+def _check(value: object, cls: Any, rule: str) -> None:
+    if not isinstance(value, cls) or (isinstance(value, bool) and cls is not bool):
         raise ValueError(f"{rule}, not {brief(value)}")
 
 
@@ -229,12 +222,10 @@ def _pages(pages: object) -> dict[str, str]:
     if pages is None:
         return {}
     if not isinstance(pages, Mapping):
-        raise ValueError(f"pages must be texts by title, not {brief(pages)}")
+        raise ValueError(f"pages must be strings by title, not {brief(pages)}")
     for title, content in pages.items():
-        if not isinstance(title, str):
-            raise ValueError(f"a page title must be a text, not {brief(title)}")
-        if not isinstance(content, str):
-            raise ValueError(f"page {brief(title)} must be a text, not {brief(content)}")
+        _check(title, str, "a page title must be a string")
+        _check(content, str, f"page {brief(title)} must be a string")
     return dict(pages)
 
 
@@ -242,7 +233,7 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
     Actual = EditResult | ReasoningTrace | Mapping[str, Any]
-    """What an agent did: a result, or the trace of its run."""
+    """A result, or the trace of a run."""
 
 ANSWER = "result"
 """The title of the page that holds the answer of a run."""

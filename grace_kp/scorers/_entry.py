@@ -26,7 +26,7 @@ class Result:
     passed: bool
     details: Any = None
     error: str = ""
-    """Why there is no score, so that 0 stands in its place; empty where there is a score."""
+    """Why the score is missing and replaced by 0; empty with a score."""
 
     @property
     def diagnosis(self) -> tuple[str, ...]:
@@ -66,7 +66,11 @@ def _diagnose(result: Result) -> list[str]:
     if result.error:
         return [f"{result.type}: it could not be scored: {result.error}"]
     names, advice = _ADVICE.get(result.type, ((), "see its details"))
-    evidence = [line for name in names for line in _lines(name, getattr(result.details, name, None))]
+    evidence: list[str] = []
+    for name in names:
+        value = getattr(result.details, name, None)
+        if value is not None:
+            evidence += map(_text, value) if isinstance(value, tuple) else [f"{name}: {value}"]
     unexpected = getattr(result.details, "unexpected_operations", None)
     # Unexpected operations lower a score only where nothing was expected.
     if names and not evidence and isinstance(unexpected, tuple) and unexpected:
@@ -75,12 +79,6 @@ def _diagnose(result: Result) -> list[str]:
     evidence += diff.splitlines() if isinstance(diff, str) else []
     head = f"{result.type}: {result.score:.2f}, and {result.threshold:.2f} is needed; {advice}"
     return [head, *(f"  {line}" for line in evidence)]
-
-
-def _lines(name: str, value: object) -> list[str]:
-    if isinstance(value, tuple):
-        return list(map(_text, value))
-    return [] if value is None else [f"{name}: {value}"]
 
 
 def _text(item: Any) -> str:
@@ -121,12 +119,12 @@ class SuiteError(GraceError, ValueError):
     """A suite cannot be built. The message names the entry and the problem, and for a file the line."""
 
 
-def register(type: str, factory: Factory) -> None:  # noqa: A002 - the word that stands in YAML
+def register(type: str, factory: Factory) -> None:  # noqa: A002 - the word in YAML
     """Make a scorer of your own known under a name, for suites in YAML.
 
     Args:
         type: the name; it must not be the name of a scorer of the library.
-        factory: builds the scorer from the options that stand beside its type.
+        factory: builds the scorer from the other fields of its entry.
 
     Raises:
         ValueError: the name belongs to a scorer of the library.
@@ -167,7 +165,7 @@ class Entry:
         """Score one case. An exception of the scorer becomes the result's error."""
         threshold = float(self.threshold or 0)
         try:
-            score_with_details = _combined(self.scorer)
+            score_with_details = _find_combined(self.scorer)
             if score_with_details is not None:  # one evaluation for both, where it costs something
                 score, details = score_with_details(actual, expected)
             else:
@@ -180,7 +178,7 @@ class Entry:
         return Result(self.scorer.type, score, self.weight, threshold, passed, details, error)
 
 
-def _combined(scorer: Scorer) -> Callable[[object, object], tuple[float, object]] | None:
+def _find_combined(scorer: Scorer) -> Callable[[object, object], tuple[float, object]] | None:
     """Return the scorer's `score_with_details`; None where a subclass has replaced `score` or `details` alone."""
     for cls in type(scorer).__mro__:
         own = vars(cls)

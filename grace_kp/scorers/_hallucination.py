@@ -67,7 +67,7 @@ class AntiHallucination(DetailedScorer[HallucinationDetails]):
         """Return score and details of one comparison.
 
         Raises:
-            ValueError: the blocks are unknown, as those of a trace are.
+            ValueError: the blocks are unknown, as for a trace.
         """
         result = as_result(actual)
         before, after = result.blocks_before, result.blocks_after
@@ -90,7 +90,7 @@ class _Allowed:
     """The contents that a block may get; None is any content."""
 
 
-def _allowed(operations: Iterable[Operation], before: Sequence[Block]) -> _Allowed:
+def _list_allowed(operations: Iterable[Operation], before: Sequence[Block]) -> _Allowed:
     allowed = _Allowed()
     ids = {block.id for block in before}
     for operation in operations:
@@ -116,7 +116,7 @@ def _allowed(operations: Iterable[Operation], before: Sequence[Block]) -> _Allow
 
 
 def _compare_blocks(before: Sequence[Block], after: Sequence[Block], expected: EditExpectation) -> HallucinationDetails:
-    allowed = _allowed(expected.operations, before)
+    allowed = _list_allowed(expected.operations, before)
     old, now = {block.id: block.content for block in before}, {block.id: block.content for block in after}
     new, changed = [], []
     for name, content in now.items():
@@ -138,8 +138,8 @@ def _compare_blocks(before: Sequence[Block], after: Sequence[Block], expected: E
     order_before, order_after = _order(old, now, allowed.moved), _order(now, old, allowed.moved)
     in_order = allowed.any_order or order_before == order_after
     if not in_order:
-        problems.append("the blocks stand in another order, and nothing like that was asked for")
-        diff += _unified(order_before, order_after, "the order", "the order afterwards")
+        problems.append("the blocks are in another order, which was not asked for")
+        diff += _diff_lines(order_before, order_after, "the order", "the order afterwards")
     return HallucinationDetails(not new, not missing, not changed and in_order, tuple(problems), "\n".join(diff))
 
 
@@ -166,12 +166,12 @@ def _compare_operations(result: EditResult, expected: EditExpectation) -> Halluc
     problems += [f"a change that was not asked for: {operation.to_dict()}" for operation in changed]
     unasked = [str(operation.to_dict()) for operation in (*new, *missing, *changed)]
     rows = [str(operation.to_dict()) for operation in expected.operations] if unasked else []
-    diff = _unified(rows, [*rows, *unasked], "expected", "done")
+    diff = _diff_lines(rows, [*rows, *unasked], "expected", "done")
     return HallucinationDetails(not new, not missing, not changed, tuple(problems), "\n".join(diff))
 
 
 def _allowing_keys(operation: Operation) -> list[Hashable]:
-    """Return keys of the operations that an expected operation allows: those with its content, or with any if it has none.
+    """Return keys of the operations that an expected operation allows: with its content, or with any if it has none.
 
     An expected move without content allows moves without content.
     """
@@ -199,11 +199,11 @@ def _diff(before: Mapping[str, str], after: Mapping[str, str], names: Iterable[s
         # Split at line feeds alone, so that a line feed at the end gives a visible line.
         old = before[name].split("\n") if name in before else []
         new = after[name].split("\n") if name in after else []
-        lines += _unified(list(map(_visible, old)), list(map(_visible, new)), f"before {name}", f"after {name}")
+        lines += _diff_lines(list(map(_visible, old)), list(map(_visible, new)), f"before {name}", f"after {name}")
     return lines
 
 
-def _unified(old: Sequence[str], new: Sequence[str], left: str, right: str) -> list[str]:
+def _diff_lines(old: Sequence[str], new: Sequence[str], left: str, right: str) -> list[str]:
     return list(difflib.unified_diff(old, new, _visible(left), _visible(right), lineterm=""))
 
 

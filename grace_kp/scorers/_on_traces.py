@@ -63,7 +63,7 @@ class OnTraces:
 
         Args:
             trace: the trace.
-            clean: redacts texts as those of the trace were, to find the expectation of a redacted objective.
+            clean: redacts strings as in the trace, to find the expectation of a redacted objective.
         """
         expected = self._expectation(trace, clean)
         if expected is None and self._expected is not None:
@@ -82,7 +82,7 @@ class OnTraces:
         if failed is not None:
             overall.update(score=None, passed=None, error=f"{failed.type} could not be scored: {failed.error}")
         if report.diagnosis:
-            overall["diagnosis"] = _rendered(report.diagnosis)
+            overall["diagnosis"] = _render_lines(report.diagnosis)
         in_suite = [
             _entry(result, result.type, suite={"suite": self.name, "weight": result.weight})
             for result in report.results
@@ -115,11 +115,11 @@ def _entry(
     if result.error:
         entry.update(score=None, passed=None, error=result.error)
     elif diagnosis:
-        entry["diagnosis"] = _rendered(diagnosis)
+        entry["diagnosis"] = _render_lines(diagnosis)
     if result.details is not None:
         entry["details"] = render(result.to_dict()["details"])
     return entry
 
 
-def _rendered(lines: tuple[str, ...]) -> list[str]:
+def _render_lines(lines: tuple[str, ...]) -> list[str]:
     return [str(render(line)) for line in lines]

@@ -29,7 +29,7 @@ class Unmatched:
     reason: str
     """`type mismatch`, `target mismatch` or `position mismatch`."""
     closest: Operation | None = None
-    """The most similar operation among those that were done and match no expected one."""
+    """The most similar operation that was done and matches no expected one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def target_keys(operation: Operation) -> list[Hashable]:
 
 
 MAX_BRIEF = 60
-"""From this length on, `brief` may have cut a text."""
+"""From this length on, `brief` may have cut a string."""
 
 
 def match_pairs(left: Sequence[Sequence[Hashable]], right: Sequence[Sequence[Hashable]]) -> list[tuple[int, int]]:
@@ -221,7 +221,7 @@ def match_pairs(left: Sequence[Sequence[Hashable]], right: Sequence[Sequence[Has
 def canonical(value: object) -> Hashable:
     """Return a key that is equal for values that mean the same: 1 and 1.0, mappings in another order, lists and tuples.
 
-    True and False differ from 1 and 0. A value that is no text, number, mapping, set or sequence is identified by its `repr`. It never raises.
+    True and False differ from 1 and 0. A value of a type other than string, number, mapping, set or sequence is identified by its `repr`. It never raises.
     """
     try:
         return _canonical(value)

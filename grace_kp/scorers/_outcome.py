@@ -41,7 +41,7 @@ class ContentQuality(DetailedScorer[ContentDetails]):
     def __init__(
         self, patterns: Mapping[str, Sequence[str]] | None = None, *, ignore_case: bool = True, timeout: float = TIMEOUT
     ) -> None:
-        """Set patterns to look for in every case, besides those that the case expects.
+        """Set patterns to look for in every case, besides the expected ones.
 
         Args:
             patterns: regular expressions by page title.
@@ -49,8 +49,8 @@ class ContentQuality(DetailedScorer[ContentDetails]):
             timeout: seconds for one pattern on one page; a pattern that takes longer counts as not found.
 
         Raises:
-            PatternError: a pattern is malformed, or the patterns are no lists by page title.
-            ValueError: the timeout is no number above 0, or ignore_case is neither True nor False.
+            PatternError: a pattern is malformed, or the patterns are not lists by page title.
+            ValueError: the timeout is not a number above 0, or ignore_case is neither True nor False.
         """
         if not isinstance(ignore_case, bool):
             raise ValueError(f"ignore_case must be True or False, not {brief(ignore_case)}")
@@ -71,7 +71,7 @@ class ContentQuality(DetailedScorer[ContentDetails]):
 
     @property
     def needs_expectation(self) -> bool:
-        """Whether the scorer has no patterns of its own, so that it depends on what a case expects."""
+        """Whether the scorer needs the expectation of a case, because it was built without patterns."""
         return not self.patterns
 
     def score_with_details(self, actual: Actual, expected: EditExpectation) -> tuple[float, ContentDetails]:
@@ -124,7 +124,7 @@ class OperationResult(DetailedScorer[ResultDetails]):
             timeout: seconds for one pattern on one page; a pattern that takes longer counts as not found.
 
         Raises:
-            ValueError: the timeout is no number above 0.
+            ValueError: the timeout is not a number above 0.
         """
         self._content = ContentQuality(timeout=timeout)
         self.timeout = self._content.timeout
@@ -178,7 +178,7 @@ class ResponseTime(DetailedScorer[TimeDetails]):
             max_acceptable_ms: milliseconds.
 
         Raises:
-            ValueError: the duration is no number above 0.
+            ValueError: the duration is not a number above 0.
         """
         self.max_acceptable_ms = check_positive("max_acceptable_ms", max_acceptable_ms)
 

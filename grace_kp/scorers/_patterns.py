@@ -1,6 +1,6 @@
 """Patterns: checked when they are passed in, and searched for in bounded time.
 
-`$` gets the meaning that the patterns' source documents intend: the end of the text, not also the place before a final newline.
+`$` gets the meaning that the patterns' source documents intend: the end of the string, not also the place before a final newline.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def patterns_by_page(patterns: object, place: str = "") -> dict[str, tuple[str, 
     by_page: dict[str, tuple[str, ...]] = {}
     for title, texts in patterns.items():
         if not isinstance(title, str):
-            raise PatternError(f"{head}a page title must be a text, not {brief(title)}", title)
-        # Python iterates over the letters of a text, which is hardly ever meant.
+            raise PatternError(f"{head}a page title must be a string, not {brief(title)}", title)
+        # Python iterates over the characters of a string, which is rarely intended.
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
             raise PatternError(f"{head}page {title!r}: a list of patterns is needed, not {brief(texts)}", title)
         by_page[title] = tuple(texts)
@@ -70,9 +70,9 @@ def compiled_by_page(
 
 
 def compile_pattern(text: object, *, ignore_case: bool) -> Any:
-    """Compile a pattern. `$` matches at the end of the text only, or with `(?m)` at the end of each line."""
+    """Compile a pattern. `$` matches at the end of the string only, or with `(?m)` at the end of each line."""
     if not isinstance(text, str):
-        raise PatternError(f"a pattern must be a text, not {type(text).__name__}")
+        raise PatternError(f"a pattern must be a string, not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
         raise PatternError(f"the pattern {brief(text)} has {len(text):,} characters, more than {MAX_LENGTH:,}")
     try:
@@ -168,7 +168,7 @@ def _repetitions(least: str, comma: str, most: str) -> tuple[int, int]:
 
 
 END_OF_TEXT = r"\Z"
-# `^` follows a newline only in multi-line mode, so this is the end of a line there, and otherwise the end of the text.
+# `^` follows a newline only in multi-line mode, so this is the end of a line there, and otherwise the end of the string.
 # Two alternatives for the newline: with regex's WORD flag, a carriage return and a line feed end one line together.
 END_OF_TEXT_OR_LINE = r"(?:\Z|$(?=\r\n^|(?s:.)^))"
 

@@ -82,7 +82,7 @@ class SuiteReport:
         """Return the report for a notebook."""
         from grace_kp.pages import notebook
 
-        return notebook(suite_html(self.overall, passed=self.passed, results=self.results, diagnosis=self.diagnosis))
+        return notebook(suite_html(self))
 
 
 class Suite:
@@ -96,7 +96,7 @@ class Suite:
             name: the name under which results are stored and found.
 
         Raises:
-            SuiteError: there are no entries, or all weights are 0.
+            SuiteError: the entries are empty, or all weights are 0.
         """
         self.name = name
         self.entries = tuple(entries)
@@ -110,7 +110,7 @@ class Suite:
         """Return the preset `standard`, `strict` or `operation-focused`.
 
         Raises:
-            SuiteError: there is no preset of this name.
+            SuiteError: the preset is unknown.
         """
         if name not in _PRESETS:
             raise SuiteError(f"a preset must be one of {', '.join(_PRESETS)}, not {name!r}")
@@ -122,7 +122,7 @@ class Suite:
         """Return the suite in a YAML file, or the preset of this name.
 
         Raises:
-            SuiteError: the file is no suite, or there is no such preset.
+            SuiteError: the file is not a suite, or the preset is unknown.
             OSError: the file cannot be read.
             MissingExtra: PyYAML is not installed.
         """
@@ -133,7 +133,7 @@ class Suite:
         """Return the suite in a file: `scorers`, a list of objects with `type`, `weight`, `threshold` and the scorer's options.
 
         Raises:
-            SuiteError: the file is no suite; the message names file, line and entry.
+            SuiteError: the file is not a suite; the message names file, line and entry.
             OSError: the file cannot be read.
             MissingExtra: PyYAML is not installed.
         """
@@ -149,7 +149,7 @@ class Suite:
         """Return the suite as YAML that reads back as the same suite.
 
         Raises:
-            SuiteError: the type of a scorer is not registered, or an option is no plain data.
+            SuiteError: the type of a scorer is not registered, or an option is not plain data.
             MissingExtra: PyYAML is not installed.
         """
         from grace_kp.scorers._suite_file import suite_text
@@ -212,13 +212,9 @@ MAX_RESULTS = 100
 MAX_NAME = 120
 
 
-def suite_html(overall: float, *, passed: bool, results: Sequence[Result], diagnosis: Sequence[str]) -> str:
-    """Return the report on one case.
-
-    Args:
-        overall: the weighted average, 0 to 1.
-    """
-    word = badge("passes", "good") if passed else badge("fails", "bad")
+def suite_html(report: SuiteReport) -> str:
+    """Return the report on one case."""
+    word = badge("passes", "good") if report.passed else badge("fails", "bad")
     rows = [
         (
             result.type[:MAX_NAME],
@@ -227,14 +223,14 @@ def suite_html(overall: float, *, passed: bool, results: Sequence[Result], diagn
             f"{result.weight:g}",
             "passes" if result.passed else "✗ fails",
         )
-        for result in results[:MAX_RESULTS]
+        for result in report.results[:MAX_RESULTS]
     ]
-    left_out = len(results) - MAX_RESULTS
+    left_out = len(report.results) - MAX_RESULTS
     more = f'<p class="small soft">{left_out:,} more scorers are not shown.</p>' if left_out > 0 else ""
-    lines = "\n".join(diagnosis)
+    lines = "\n".join(report.diagnosis)
     why = f"<details open><summary>where to look</summary>{fold(lines, code=True)}</details>" if lines else ""
     return (
-        f'<p class="figure"><span class="sum">{safe(_number(overall))}</span> {word}</p>{meter(overall, "good" if passed else "bad")}'
+        f'<p class="figure"><span class="sum">{safe(_number(report.overall))}</span> {word}</p>{meter(report.overall, "good" if report.passed else "bad")}'
         f"{table(('scorer', 'score', 'needed', 'weight', 'result'), rows)}{more}{why}"
     )
 

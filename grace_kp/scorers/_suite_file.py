@@ -46,7 +46,7 @@ def _entry(source: SourceFile, number: int, fields: _EntryFields) -> Entry:
     try:
         if factory is None:
             known = ", ".join(sorted({*BUILT_IN, *REGISTERED}))
-            raise ValueError(f"there is no scorer {brief(fields.type)}; there are {known}")
+            raise ValueError(f"the scorer {brief(fields.type)} is unknown; known are {known}")
         problem_field = ()
         scorer = factory(**options)
         problem_field = ("threshold",) if is_number(fields.weight) else ("weight",)
@@ -71,7 +71,7 @@ def suite_text(entries: Sequence[Entry]) -> str:
             yaml.safe_dump(fields)
         except yaml.YAMLError as error:
             place = f"scorers[{number}] ({fields['type']})"
-            raise SuiteError(f"{place}: an option is no plain data: {brief(str(error))}") from None
+            raise SuiteError(f"{place}: an option is not plain data: {brief(str(error))}") from None
     text: str = yaml.safe_dump({"scorers": scorers}, sort_keys=False, allow_unicode=True)
     return text
 

@@ -31,13 +31,15 @@ class VectorCache:
     Args:
         max_elements: number of vectors that are kept; another one replaces the oldest.
         dimensions: length of every vector.
-        ttl_seconds: how long a vector is kept (`added_at > now - ttl_seconds`); None for ever.
+        ttl_seconds: how long a vector is kept (`added_at > now - ttl_seconds`); None for no limit.
         clock: returns the time in seconds; must not go backwards.
 
     Memory is max_elements * dimensions * 4 bytes, allocated at once: about 1.5 MB by default.
     """
 
-    __slots__ = ("_added_at", "_clock", "_count", "_dimensions", "_lock", "_matrix", "_max_elements", "_next", "_ttl")
+    __slots__ = (
+        "_added_at", "_clock", "_count", "_lock", "_matrix", "_next", "dimensions", "max_elements", "ttl_seconds",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -50,29 +52,18 @@ class VectorCache:
 
         check_whole("max_elements", max_elements)
         check_whole("dimensions", dimensions)
-        self._max_elements, self._dimensions = max_elements, dimensions
-        self._ttl = _ttl(ttl_seconds)
+        self.max_elements = max_elements
+        """Number of vectors that are kept at most."""
+        self.dimensions = dimensions
+        """Length of every vector."""
+        self.ttl_seconds = _check_ttl(ttl_seconds)
+        """How long a vector is kept, in seconds; None for no limit."""
         self._clock = clock
         self._matrix = np.zeros((max_elements, dimensions), dtype=np.float32)
         self._added_at = np.zeros(max_elements, dtype=np.float64)
         self._count = 0
         self._next = 0
         self._lock = Lock()
-
-    @property
-    def max_elements(self) -> int:
-        """Number of vectors that are kept at most."""
-        return self._max_elements
-
-    @property
-    def dimensions(self) -> int:
-        """Length of every vector."""
-        return self._dimensions
-
-    @property
-    def ttl_seconds(self) -> float | None:
-        """How long a vector is kept, in seconds; None for ever."""
-        return self._ttl
 
     @property
     def size(self) -> int:
@@ -90,8 +81,8 @@ class VectorCache:
 
     def __repr__(self) -> str:
         return (
-            f"VectorCache(max_elements={self._max_elements}, dimensions={self._dimensions}, "
-            f"ttl_seconds={self._ttl}, size={self.size})"
+            f"VectorCache(max_elements={self.max_elements}, dimensions={self.dimensions}, "
+            f"ttl_seconds={self.ttl_seconds}, size={self.size})"
         )
 
     def add(self, vector: Sequence[float] | npt.NDArray[Any]) -> None:
@@ -100,7 +91,7 @@ class VectorCache:
         Raises:
             ValueError: the vector has another length (the message names both), or a component is not a finite number.
         """
-        row = self._normalised(vector)
+        row = self._normalise(vector)
         with self._lock:
             self._put(row)
 
@@ -112,7 +103,7 @@ class VectorCache:
         Raises:
             ValueError: the vector has another length (the message names both), or a component is not a finite number.
         """
-        row = self._normalised(query)
+        row = self._normalise(query)
         with self._lock:
             return self._nearest(row) or 0.0
 
@@ -122,7 +113,7 @@ class VectorCache:
         Raises:
             ValueError: as `add`.
         """
-        row = self._normalised(vector)
+        row = self._normalise(vector)
         with self._lock:
             similarity = self._nearest(row)
             self._put(row)
@@ -134,11 +125,11 @@ class VectorCache:
             self._count = self._next = 0
 
     def _put(self, row: npt.NDArray[np.float32]) -> None:
-        added_at = self._clock() if self._ttl is not None else 0.0
+        added_at = self._clock() if self.ttl_seconds is not None else 0.0
         self._matrix[self._next] = row
         self._added_at[self._next] = added_at
-        self._next = (self._next + 1) % self._max_elements
-        self._count = min(self._count + 1, self._max_elements)
+        self._next = (self._next + 1) % self.max_elements
+        self._count = min(self._count + 1, self.max_elements)
 
     def _nearest(self, row: npt.NDArray[np.float32]) -> float | None:
         if not self._count:
@@ -152,23 +143,23 @@ class VectorCache:
         return max(-1.0, min(1.0, float(similarities.max())))
 
     def _live(self) -> npt.NDArray[np.bool_] | None:
-        """Return which rows have not expired, by position in the ring; None when there is no limit."""
-        if self._ttl is None:
+        """Return which rows have not expired, by position in the ring; None without a limit."""
+        if self.ttl_seconds is None:
             return None
         now = self._clock()
         same = max(_SAME_INSTANT, 4 * math.ulp(now))
-        live: npt.NDArray[np.bool_] = self._added_at[: self._count] > (now - self._ttl) + same
+        live: npt.NDArray[np.bool_] = self._added_at[: self._count] > (now - self.ttl_seconds) + same
         return live
 
-    def _normalised(self, vector: object) -> npt.NDArray[np.float32]:
+    def _normalise(self, vector: object) -> npt.NDArray[np.float32]:
         """Return the vector normalised to length 1 in float32, computed in float64; a zero vector stays zero."""
         import numpy as np
 
         values = np.asarray(vector)
         if values.ndim != 1:
-            raise ValueError(f"expected one vector of {self._dimensions} numbers, got an array of shape {values.shape}")
-        if len(values) != self._dimensions:
-            raise ValueError(f"expected a vector of {self._dimensions} numbers, got {len(values)}")
+            raise ValueError(f"expected one vector of {self.dimensions} numbers, got an array of shape {values.shape}")
+        if len(values) != self.dimensions:
+            raise ValueError(f"expected a vector of {self.dimensions} numbers, got {len(values)}")
         if values.dtype.kind not in "fiu":
             raise ValueError(f"a vector must consist of numbers (got {values.dtype})")
         # The caller may have set numpy to raise on underflow, which is harmless here.
@@ -178,7 +169,7 @@ class VectorCache:
             if not math.isfinite(largest):
                 raise ValueError("a vector must consist of finite numbers (got NaN or infinity)")
             if largest == 0.0:
-                return np.zeros(self._dimensions, dtype=np.float32)
+                return np.zeros(self.dimensions, dtype=np.float32)
             # Scaled to a largest component of 1 first: the squares of 1e200 and 1e-200 do not fit a float.
             scaled = values / largest
             scaled /= math.sqrt(float(scaled @ scaled))
@@ -186,9 +177,9 @@ class VectorCache:
             return scaled.astype(np.float32)
 
 
-def _ttl(value: object) -> float | None:
+def _check_ttl(value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"ttl_seconds must be a positive number of seconds, or None for ever (got {value!r})")
+        raise ValueError(f"ttl_seconds must be a positive number of seconds, or None for no limit (got {value!r})")
     return float(value)

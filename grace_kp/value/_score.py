@@ -112,10 +112,10 @@ class ValueScorer:
     """Scores traces one after the other, and compares each with those before it. Safe to share between threads.
 
     Args:
-        embedder: an `Embedder`, or a callable from one text to one vector. None: novelty is always 0.5.
+        embedder: an `Embedder`, or a callable from a string to a vector. None: novelty is always 0.5.
         cache: holds the embeddings of earlier traces. None: a `VectorCache` is created with the first embedding.
         max_elements: number of traces in that cache. Has no effect with a `cache`.
-        ttl_seconds: how long a trace stays in it; None for ever. Has no effect with a `cache`.
+        ttl_seconds: how long a trace stays in it; None for no limit. Has no effect with a `cache`.
     """
 
     __slots__ = ("_cache", "_embedder", "_lock", "_max_elements", "_ttl_seconds")
@@ -251,7 +251,7 @@ class ValueScorer:
 
 
 def evaluate_value(trace: ReasoningTrace | Mapping[str, Any], scorer: ValueScorer | None = None) -> float:
-    """Return the value score of a trace, 0 to 1. Without a scorer there is no embedder, and novelty is 0.5.
+    """Return the value score of a trace, 0 to 1. Without a scorer, novelty is 0.5.
 
     Raises:
         InvalidTrace: a field that the score needs is missing or out of range; the message names it.
@@ -267,7 +267,7 @@ def embedded_text(trace: ReasoningTrace | Mapping[str, Any]) -> str:
         contents = [step.get("content") for step in trace["steps"]]
         for index, content in enumerate(contents):
             if content is not None and not isinstance(content, str):
-                _refuse(f"steps[{index}].content", "must be a text", content)
+                _refuse(f"steps[{index}].content", "must be a string", content)
     else:
         objective = trace.task.objective
         contents = [step.content for step in trace.steps]
@@ -360,7 +360,7 @@ def _check(kinds: Sequence[object], success: object, confidence: object, domain:
     if not is_unit(confidence):
         _refuse("outcome.confidence", "must be a number from 0 to 1", confidence)
     if not isinstance(domain, str):
-        _refuse("metadata.task_domain", "must be a text", domain)
+        _refuse("metadata.task_domain", "must be a string", domain)
 
 
 def _refuse(path: str, problem: str, value: object) -> NoReturn:
@@ -369,7 +369,7 @@ def _refuse(path: str, problem: str, value: object) -> NoReturn:
 
 
 def _embed(embedder: Any, text: str) -> Any:
-    """Return one vector for one text, from either kind of embedder."""
+    """Return the vector of a text, from either kind of embedder."""
     import numpy as np
 
     embed = getattr(embedder, "embed", None)

@@ -1,6 +1,6 @@
 """The weights of the dimensions of the value score, by task domain.
 
-The five built-in profiles are those of KnowledgePulse; users can register more. Nothing here reads a trace.
+The five built-in profiles come from KnowledgePulse; users can register more. Nothing here reads a trace.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def test_a_list_of_runs_is_no_labels():
 def test_runs_without_a_task_count_each_for_itself():
     found = cal.calibrate_runs(labelled_runs(200, tasks=1), cal.Promise(risks={"confirm": 0.6}))
     assert 80 == found.thresholds.n
-    assert any("each run counts as a task of its own" in note for note in found.notes)
+    assert any("each run counts as a separate task" in note for note in found.notes)
 
 
 def test_weighted_labels_are_thinned():

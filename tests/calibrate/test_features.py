@@ -135,7 +135,6 @@ def test_before_an_action_there_is_no_answer():
 
 
 def test_counts_and_rates():
-    """A small run, counted by hand."""
     steps = [
         ("thought", "Perhaps"), ("tool_call", ("find", {"x": 1})), ("observation", "Error: no"), ("error_recovery", "…"),
         ("tool_call", ("find", {"x": 1})), ("observation", "7 hits"), ("tool_call", ("send", {})), ("observation", "7 hits"),
@@ -278,7 +277,6 @@ def test_a_confidence_that_a_text_states_is_read(text, expected):
 
 @given(st.text())
 def test_any_text_is_read(text):
-    """No text raises, and a stated confidence is from 0 to 1."""
     stated = stated_confidence(text)
     assert stated is None or 0 <= stated <= 1
     words = plain(text)

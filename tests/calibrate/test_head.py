@@ -83,7 +83,7 @@ def test_values_beyond_the_usual_ones_count_as_the_outermost():
 
 @pytest.mark.parametrize("name", ["unheard_of", "missing:unheard_of", "other:steps", ""])
 def test_an_unknown_column_is_refused(name):
-    with pytest.raises(ValueError, match="no feature of this version"):
+    with pytest.raises(ValueError, match="not a feature of this version"):
         Columns.build([name], np.zeros((5, 1)))
 
 

@@ -104,7 +104,7 @@ def test_what_is_no_label_is_reported_with_its_place(tmp_path):
         {"messages": CHAT, "correct": "A"},
         {"simulations": [{"messages": CHAT, "reward_info": {"reward": "high"}}]},
     )
-    problem = "is no label: it must be true, false, a number from 0 to 1, or a word such as 'passed' (got {})"
+    problem = "is not a label: it must be true, false, a number from 0 to 1, or a word such as 'passed' (got {})"
     assert [
         f"runs.jsonl:1: reward: {problem.format(2.5)}",
         "runs.jsonl:2: is not JSON: expecting property name enclosed in double quotes (column 2)",

@@ -279,7 +279,6 @@ def test_sources_that_cannot_be_are_refused(sources):
 
 
 def test_groups_are_tasks():
-    """With source and domain, because task 0 of one is not task 0 of another; else the objective."""
     trace = run(STEPS, source={"task_id": 0, "source": "tau2"})
     trace["metadata"]["task_domain"] = "airline"
     groups = cal.labels(

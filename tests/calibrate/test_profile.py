@@ -138,7 +138,7 @@ COLUMN = ("heads", "end", "columns", 0)
         ((*COLUMN, "scale"), 0, r"heads.end.columns\[0\].scale"),
         ((*COLUMN, "low"), ..., r"heads.end.columns\[0\].low"),
         ((*COLUMN, "low"), 1e9, "heads.end.columns: low must not be above high"),
-        ((*COLUMN, "name"), "unheard_of", "heads.end.columns: 'unheard_of' is no feature of this version"),
+        ((*COLUMN, "name"), "unheard_of", "heads.end.columns: 'unheard_of' is not a feature of this version"),
         ((*COLUMN, "name"), "calls", "heads.end.columns: a name occurs twice"),
         (("heads", "end", "calibration", "slope"), -1.0, "heads.end.calibration.slope"),
         (("thresholds",), {"silent": 0.1, "notify": 0.5, "confirm": 0.4}, "thresholds: thresholds must satisfy"),

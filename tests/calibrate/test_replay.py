@@ -28,7 +28,6 @@ LEVELS = st.lists(UNIT | st.just(math.inf), min_size=3, max_size=3).map(
 
 @st.composite
 def recorded(draw):
-    """Traces with a few decisions each, and a label or none."""
     entry = st.builds(
         decision,
         score=UNIT,
@@ -161,7 +160,6 @@ def test_entries_that_cannot_be_read_are_counted():
 
 
 def test_other_things_are_refused():
-    """Neither a policy nor a trace is guessed."""
     with pytest.raises(TypeError, match="traces must hold ReasoningTrace objects or their dict form, not str"):
         cal.replay(["kp:trace:1"], gk.Thresholds())
     for minutes in (-1, math.inf, math.nan, "2", True):

@@ -63,7 +63,7 @@ def test_a_policy_has_a_name(value, name):
 
 def test_an_unknown_name_is_refused():
     with pytest.raises(
-        ValueError, match="'nonsense' is no policy; known are 'recorded', the profiles 'grace', 'strict'"
+        ValueError, match="'nonsense' is not a policy; known are 'recorded', the profiles 'grace', 'strict'"
     ):
         cal.replay([], "nonsense")
     with pytest.raises(ValueError, match="unknown profile 'nonsense'"):
@@ -188,6 +188,4 @@ def test_runs_that_a_profile_was_not_fitted_on_are_counted():
     assert (
         (2, 0) == (report.mismatched_a, report.mismatched_b) == tuple(report.to_dict()[f"mismatched_{x}"] for x in "ab")
     )
-    assert "note: 2 traces of another agent, model or tool than those that the profile of A was fitted on" in str(
-        report
-    )
+    assert "note: 2 traces of an agent, model or tool that the profile of A was not fitted on" in str(report)

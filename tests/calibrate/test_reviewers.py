@@ -48,7 +48,7 @@ def test_nobody_in_time_is_no_refusal():
     report = cal.reviewers([document(1, late, named, nobody, unnamed)])
     assert (1, 1, 1) == (report.timed_out, report.unanswered, report.unnamed)
     assert (1, 0, 0) == (only(report).timed_out, only(report).refused, only(report).answered)
-    assert "1 timed out without a name; nobody refused them" in str(report)
+    assert "1 timed out without a name; these are not refusals" in str(report)
 
 
 def test_the_time_of_an_answer_is_the_reviewers_own():
@@ -93,7 +93,6 @@ def test_the_same_question_is_the_same_action_with_the_same_arguments():
 
 
 def test_pseudonyms_show_no_name():
-    """Neither in the text nor in the JSON; the figures stay the same."""
     names = ["ana@example.org", "Zoë", "bo\x1b[31m"]
     traces = numbered(*([answered("proceed", name, digest="d")] for name in names))
     report = cal.reviewers(traces, pseudonyms=True)
@@ -139,7 +138,6 @@ ACTIONS = ("proceed", "cancel", "modify", "skip")
 
 
 def agreement(questions):
-    """The agreement on questions: a list of answers by name for each."""
     groups = (
         [answered(action, name, digest=f"d{number}") for name, action in answers.items()]
         for number, answers in enumerate(questions)
@@ -148,7 +146,6 @@ def agreement(questions):
 
 
 def alpha(questions):
-    """Krippendorff's alpha, from all pairs of answers."""
     units = [list(answers.values()) for answers in questions if len(answers) > 1]
     observed = sum(sum(a != b for a, b in itertools.permutations(unit, 2)) / (len(unit) - 1) for unit in units)
     values = [value for unit in units for value in unit]

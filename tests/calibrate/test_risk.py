@@ -21,7 +21,6 @@ RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
 
 
 def runs(n, seed=0):
-    """Confidences that mean what they say, with labels."""
     random = np.random.default_rng(seed)
     scores = random.random(n)
     return scores, random.random(n) < scores
@@ -83,7 +82,6 @@ def test_labels_that_cannot_help():
 
 @pytest.mark.parametrize("labels", [[True], [False, True, False], [True] * 3], ids=["one", "three", "three right"])
 def test_few_labels_allow_nothing(labels):
-    """And the notes say how many there have to be."""
     found = cal.risk_thresholds([0.9] * len(labels), labels, RISKS)
     assert gk.Thresholds(math.inf, math.inf, math.inf) == found.thresholds
     assert {"silent": 0.0, "notify": 0.0, "confirm": 0.0} == found.coverage
@@ -111,7 +109,6 @@ def test_the_overall_promise_allows_more_where_most_is_right():
 
 
 def test_fractions_are_left_out():
-    """A guarantee uses only 0 and 1, and the notes say how many labels it does without."""
     scores, labels = [0.9] * 300, [1.0] * 200 + [0.5] * 100
     found = cal.risk_thresholds(scores, labels, RISKS)
     assert 200 == found.n
@@ -153,7 +150,7 @@ def test_the_json_form():
     ("arguments", "message"),
     [
         ({"risks": {}}, "got none"),
-        ({"risks": {"escalate": 0.1}}, "levels silent, notify, confirm"),
+        ({"risks": {"escalate": 0.1}}, "one or more of silent, notify, confirm"),
         ({"risks": {"silent": 0}}, "above 0 and below 1"),
         ({"risks": {"silent": 0.2, "confirm": 0.1}}, "must not fall"),
         ({"delta": 0}, "delta"),
@@ -163,7 +160,6 @@ def test_the_json_form():
     ],
 )
 def test_arguments_are_checked(arguments, message):
-    """Each with its name."""
     with pytest.raises(ValueError, match=message):
         cal.risk_thresholds([0.5, 0.6], [True, False], **{"risks": RISKS, **arguments})
     with pytest.raises(ValueError, match="risk must be above 0"):
@@ -272,7 +268,6 @@ def test_it_says_how_many_labels_it_needs():
     ],
 )
 def test_it_states_itself(kind, moment, words):
-    """The two kinds of promise are different sentences."""
     promise = cal.Promise(risks={"silent": 0.02}, kind=kind, moment=moment)
     assert words in promise.in_words
     assert "silent 0.02" in promise.in_words
@@ -281,7 +276,7 @@ def test_it_states_itself(kind, moment, words):
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"risks": {}}, "risks must name one or more of the levels silent, notify, confirm"),
+        ({"risks": {}}, "risks must have a rate for one or more of silent, notify, confirm"),
         ({"delta": 0.0}, "delta must be above 0"),
         ({"kind": "conformal"}, "promise must be selective or overall"),
         ({"moment": "start"}, "moment must be end or action"),

@@ -122,7 +122,6 @@ def test_bounds_are_those_of_the_beta_distribution(n, share, delta):
 
 @given(RISKS, st.floats(0.0001, 0.5))
 def test_the_fewest_labels_without_an_error(risk, delta):
-    """One label fewer would not do."""
     n = fewest_without_error(risk, delta)
     assert (1 - risk) ** n <= delta * (1 + 1e-9)
     assert n == 1 or (1 - risk) ** (n - 1) > delta * (1 - 1e-9)
@@ -184,7 +183,6 @@ def test_clusters_widen_the_interval():
 
 
 def test_groups_are_assessed_alone_too():
-    """As if nothing else were there."""
     scores, labels = calibrated(300)
     models = ["a" if i % 3 else "b" for i in range(300)]
     found = cal.assess(scores, labels, groups=models)
@@ -235,7 +233,7 @@ def test_many_labels_have_the_intervals_of_few():
         ([0.5], [1, 0], r"same length \(got 1 and 2\)"),
         ([[0.5], [0.5]], [1, 0], r"one dimension"),
         ([{}], [1], r"confidence must be numbers"),
-        ([], [], r"there are no labels"),
+        ([], [], r"at least one label \(got none\)"),
     ],
 )
 @pytest.mark.parametrize("use", [cal.assess, lambda c, y: cal.risk_thresholds(c, y, {"silent": 0.2})])

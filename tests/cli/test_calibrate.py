@@ -161,7 +161,7 @@ def test_a_refusal_is_one_line_with_numbers(command, file, rows, words):
         (["--promise", "expected"], "promise must be selective or overall"),
         (["--holdout", "1"], "0.9"),
         (["--label", "reward", "--sources", "user"], "label and sources exclude each other"),
-        (["--sources", "Mallory!"], "is no source"),
+        (["--sources", "Mallory!"], "is not a source"),
         (["--store", "memory:"], "name files or --store, not both"),
     ],
 )

@@ -56,7 +56,7 @@ def test_replay_reads_the_store(command, recorded):
     ("options", "problem"),
     [
         ([], "nothing to compare: state policy A with --a, --a-thresholds or --a-floor"),
-        (["--a", "nonsense"], "'nonsense' is no policy; known are 'recorded', the profiles 'grace', 'strict'"),
+        (["--a", "nonsense"], "'nonsense' is not a policy; known are 'recorded', the profiles 'grace', 'strict'"),
         (["--a", "recorded", "--a-thresholds", "1,1,1"], "--a recorded cannot have thresholds or floors"),
         (["--a-thresholds", "0.9,0.7"], "--a-thresholds '0.9,0.7': write silent,notify,confirm"),
         (["--b-thresholds", "0.1,0.2,0.3"], "thresholds must satisfy silent >= notify >= confirm"),

@@ -53,7 +53,6 @@ def trace(kinds, grace=None):
 
 
 def test_tools():
-    """Successes, failures and their share."""
     factors = gathered(True, False, True, True)
     assert (4, 3, 0.75) == (factors.tool_execution_count, factors.tool_success_count, factors.tool_success_rate)
     assert not factors.is_search_step
@@ -120,7 +119,6 @@ searches = st.lists(
 
 @given(searches)
 def test_statistics_over_all_scores(found):
-    """Maximum, mean and population variance are those of all scores of all searches."""
     scores = [score for search in found for score in search.scores]
     factors = gathered(searches=found)
     assert sum(search.count for search in found) == factors.search_result_count
@@ -348,7 +346,6 @@ actions = st.lists(
 
 
 def add(evidence, steps):
-    """Add these steps to evidence; each ends later than the one before."""
     for at, (kind, name, score) in enumerate(steps):
         if kind == "words":
             evidence.user_spoke(at)
@@ -428,7 +425,6 @@ def test_the_signature_shows_the_defaults():
 
 
 def test_positions_follow_the_design():
-    """The twelve factors can be given by position."""
     given = (3, 0.4, 0.5, 0.1, 0.7, 2, 0.8, 0.75, 4, 3, 0.6, True)
     assert given == dataclasses.astuple(ConfidenceFactors(*given))[:12]
 
@@ -460,7 +456,6 @@ def test_a_flag_wins_over_what_is_given():
 
 
 def test_replacing_a_factor_keeps_what_was_made():
-    """dataclasses.replace changes what it names and nothing else."""
     factors = ConfidenceFactors(llm_self_confidence=0.9)
     assert ConfidenceFactors(llm_self_confidence=0.9, source_count=2) == dataclasses.replace(factors, source_count=2)
     assert not dataclasses.replace(factors, source_count=2).search_made

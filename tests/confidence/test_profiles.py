@@ -57,7 +57,6 @@ def score(given, profile="strict"):
 
 
 def test_golden_confidences(vectors):
-    """Every recorded set of factors gives its score, parts, penalties, word and decision."""
     calculator = ConfidenceCalculator()
     for number, vector in enumerate(vectors("confidence")):
         expected = vector["expected"]
@@ -148,7 +147,6 @@ def test_grace_keeps_its_quirk_of_the_self_evaluation():
 
 
 def worse_versions(before):
-    """Every way to make one factor worse by a step, as changes."""
     for name in ("search_avg_score", "search_max_score", "source_agreement", "llm_self_confidence"):
         yield name, getattr(before, name)
     for name in ("tool_success_rate", "query_coverage"):
@@ -283,7 +281,7 @@ def test_a_search_with_unusable_scores_only_was_not_evaluated():
         assert (found.score, 0.0, fallbacks) == (usable.score, found.breakdown["search_quality"], found.fallbacks)
 
 
-@pytest.mark.parametrize("bad", [(0.7, 0.9, 0.4), (0.9, 0.4, 0.7), (0.3, 0.7, 0.4)])
+@pytest.mark.parametrize("bad", [(0.7, 0.9, 0.4), (0.9, 0.4, 0.7), (0.3, 0.7, 0.4), (0.9, math.inf, 0.4)])
 def test_thresholds_out_of_order_are_refused(bad):
     with pytest.raises(ValueError, match="silent >= notify >= confirm"):
         Thresholds(*bad)
@@ -292,15 +290,8 @@ def test_thresholds_out_of_order_are_refused(bad):
 @pytest.mark.parametrize("name", ["silent", "notify", "confirm"])
 @pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, -math.inf, None, "0.5", "never", True])
 def test_bad_thresholds_are_refused_by_name(name, bad):
-    """A threshold is a number from 0 to 1, or infinite."""
     with pytest.raises(ValueError, match=f"^{name} must be a number from 0 to 1, or math.inf"):
         Thresholds(**{name: bad})
-
-
-def test_infinity_keeps_the_order():
-    """What never goes ahead with a notice never goes ahead silently."""
-    with pytest.raises(ValueError, match=r"silent >= notify >= confirm \(got silent=0.9, notify=never, confirm=0.4"):
-        Thresholds(notify=math.inf)
 
 
 limits_of_any_kind = st.lists(st.floats(0, 1) | st.just(math.inf), min_size=3, max_size=3).map(
@@ -331,7 +322,6 @@ def told(*samples, initial=None):
 
 
 def test_golden_thresholds(vectors):
-    """After every recorded piece of feedback the thresholds are the recorded ones."""
     for number, vector in enumerate(vectors("thresholds")):
         dynamic = DynamicThresholds()
         for event in vector["events"]:
@@ -383,7 +373,6 @@ ordered = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(lambda parts: Th
 
 @given(ordered, feedback)
 def test_thresholds_stay_in_order(initial, samples):
-    """Wherever they start and whatever they are told, the thresholds stay valid."""
     now = told(*samples, initial=initial)
     assert 1 >= now.silent >= now.notify >= now.confirm >= 0
 
@@ -403,7 +392,6 @@ def test_only_the_last_ten_count(samples):
     ("confidence", "right"), [(math.nan, True), (1.1, True), ("1", True), (0.5, None), (0.5, "no")]
 )
 def test_bad_feedback_is_refused(confidence, right):
-    """Feedback that makes no sense is an error, and counts for nothing."""
     dynamic = DynamicThresholds()
     for _ in range(20):
         with pytest.raises(ValueError, match="must be"):
@@ -414,7 +402,6 @@ def test_bad_feedback_is_refused(confidence, right):
 @pytest.mark.parametrize(
     ("score", "level", "action"),
     [
-        (1.0, "silent", "proceed"),
         (0.9, "silent", "proceed"),
         (0.899, "notify", "proceed_with_status"),
         (0.7, "notify", "proceed_with_status"),
@@ -469,7 +456,6 @@ def test_an_infinite_threshold_is_never_reached(limits, level, reason):
 
 @pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, "0.5", None, True])
 def test_no_decision_without_a_confidence(bad):
-    """What is no number from 0 to 1 leads to an error, never to a decision."""
     with pytest.raises(ValueError, match="score must be a number"):
         decide(bad, Thresholds())
     with pytest.raises(ValueError, match="score must be a number"):
@@ -483,7 +469,6 @@ def test_an_unknown_level_is_refused():
 
 @pytest.mark.parametrize("bad", ["lenient", "", "Grace", None, 3, object()])
 def test_unknown_profiles_are_refused(bad):
-    """A profile that does not exist is a ValueError that says which do."""
     with pytest.raises(ValueError, match="profile"):
         ConfidenceCalculator(bad)
 

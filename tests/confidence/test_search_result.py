@@ -304,7 +304,6 @@ def test_declared_scores(result, scores, expected):
     ],
 )
 def test_unusable_scores_are_named(scores, figure, why):
-    """A figure that cannot be used is shown with the reason."""
     found = read_results([("text", figure)], scores)
     assert ((), 1, [why]) == (found.scores, found.unusable_scores, [item.why for item in found.unusable])
     assert [str(float(figure)) if figure is not None else "None"] == [item.value for item in found.unusable]

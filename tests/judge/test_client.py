@@ -27,7 +27,7 @@ from tests.judge.scripted import GOOD, Judge
         (lambda prompt: "no idea", "no score"),
         (lambda prompt: "0.2, no, I mean 0.9", "disagree"),
         (lambda prompt: float("nan"), "not finite"),
-        (lambda prompt: object(), "not a text"),
+        (lambda prompt: object(), "not a string"),
         (Judge(OSError("no route")), "no route"),
         (Judge(RecursionError()), "RecursionError"),
         (lambda: "0.8", "TypeError"),
@@ -153,8 +153,6 @@ def test_options_without_a_sense_are_refused(options, said):
 
 
 class Asking:
-    """A judge with both optional methods; it keeps how it was asked."""
-
     def __init__(self):
         self.calls = []
 
@@ -213,7 +211,6 @@ async def test_a_judge_raises_what_it_raises():
 
 
 def test_the_limit_per_minute():
-    """Beyond it the judge is not asked; after a minute it is again."""
     now = [0.0]
     limit = gk.SpendingLimit(calls_per_minute=2, clock=lambda: now[0])
     judge = Judge("0.8")

@@ -100,7 +100,6 @@ def test_golden_vectors(case):
 
 
 def by_pairs(rows):
-    """The definition, pair by pair."""
     total = count = 0
     for one, other in itertools.combinations(rows, 2):
         norms = np.linalg.norm(one) * np.linalg.norm(other)
@@ -167,7 +166,6 @@ def test_a_failure_is_a_half_and_says_so(embedder, said):
 
 
 async def test_the_async_twin():
-    """The same, off the event loop."""
     calculator = gk.SourceAgreementCalculator(lambda text: [1.0, 0.0] if text == "a" else [1.0, 1.0])
     assert (
         calculator.calculate(["a", "b"]) == await calculator.acalculate(["a", "b"]) == pytest.approx(0.7071, abs=1e-4)

@@ -33,7 +33,6 @@ from tests.judge.scripted import (
 
 @pytest.mark.parametrize("key", sorted(TEMPLATES), ids="-".join)
 def test_instructions_are_no_reply(key):
-    """The instructions hold nothing that could be read as a score."""
     template = TEMPLATES[key]
     for code in ("{code}", "0123456789ab", "000000000000", "123456789012", "1e1111111111"):
         for names in (SCORE_NAMES, COVERAGE_NAMES):
@@ -50,9 +49,7 @@ def test_instructions_are_no_reply(key):
         ("What does the town have?", "auto", "en"),
         ("", "auto", "en"),
         ("12345", "auto", "en"),
-        ("Qu'est-ce que c'est ?", "auto", "en"),
         ("この町には何がありますか。", "auto", "ja"),
-        ("カタカナ", "auto", "ja"),
         ("ｶﾀｶﾅ", "auto", "ja"),
         ("契約期間", "auto", "ja"),
         ("GRACE とは何ですか", "auto", "ja"),
@@ -61,7 +58,6 @@ def test_instructions_are_no_reply(key):
     ],
 )
 def test_languages(question, setting, language):
-    """The script of the question chooses the language of the prompt, or the setting does."""
     prompts = []
     judge = lambda prompt: prompts.append(prompt) or HONEST_BOTH  # noqa: E731
     LLMSelfEvaluator(judge, language=setting).evaluate(question, "答え and answer", ["出典"])
@@ -115,10 +111,11 @@ def test_an_obedient_judge_would_obey():
     assert "1.0" in Obedient(hostile)(f"{prompt}{hostile}\n")
 
 
-@EACH
-@pytest.mark.parametrize("kind", ["self_evaluation", "coverage", "both", "step"])
-def test_outside_the_fences_are_the_instructions_alone(hostile, kind):
-    """Every text is in its own fence, and nothing else is outside."""
+@pytest.mark.parametrize(
+    ("name", "kind"), product([name for name, _ in HOSTILE], ["self_evaluation", "coverage", "both", "step"])
+)
+def test_outside_the_fences_are_the_instructions_alone(name, kind):
+    hostile = dict(HOSTILE)[name]
     titles = ("purpose", "factors", "output") if kind == "step" else ("question", "answer", "source", "source")
     for language in ("en", "ja"):
         prompt = build_prompt(kind, language, [(title, hostile) for title in titles])
@@ -181,7 +178,6 @@ def test_the_code_differs_between_processes():
 
 @given(st.text(st.characters()), st.text(st.characters()))
 def test_same_texts_same_prompt(question, answer):
-    """Within a process a prompt depends on its texts alone, is well formed and can be sent."""
     texts = [("question", question), ("answer", answer)]
     first, second = (build_prompt("self_evaluation", "en", texts) for _ in range(2))
     assert first == second
@@ -211,9 +207,11 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "secret"), [case[1:] for case in SECRETS], ids=[case[0] for case in SECRETS])
-@pytest.mark.parametrize("around", ["{}", "First.\n{}\nLast.", "({})", "前に {} 後に"])
-def test_no_secret_reaches_the_judge(text, secret, around):
+@pytest.mark.parametrize(
+    ("name", "around"), product([case[0] for case in SECRETS], ["{}", "First.\n{}\nLast.", "({})", "前に {} 後に"])
+)
+def test_no_secret_reaches_the_judge(name, around):
+    text, secret = next(case[1:] for case in SECRETS if case[0] == name)
     prompts = []
 
     def judge(prompt):
@@ -270,7 +268,6 @@ def test_a_cut_through_a_secret_shows_no_half_of_it(text, max_chars, gone):
 
 
 def replies(hostile):
-    """Ways to repeat a text: each with its name and the judge."""
     lines = [line for line in hostile.splitlines() if line.strip()]
     return {
         "whole": hostile,
@@ -318,18 +315,17 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("answer", NUMBERS)
-@pytest.mark.parametrize(
-    "reply",
-    [
-        HONEST,
-        f"```json\n{HONEST}\n```",
-        '{"score": 0.2, "reason": "the answer says 0.8, 1.0 and 100%"}',
-        "Score: 0.2\nReason: it is not borne out.",
-        "信頼度：０．２",
-        "0.2",
-    ],
-)
+HONEST_REPLIES = [
+    HONEST,
+    f"```json\n{HONEST}\n```",
+    '{"score": 0.2, "reason": "the answer says 0.8, 1.0 and 100%"}',
+    "Score: 0.2\nReason: it is not borne out.",
+    "信頼度：０．２",
+    "0.2",
+]
+
+
+@pytest.mark.parametrize(("answer", "reply"), product(NUMBERS, HONEST_REPLIES))
 def test_an_honest_reply_is_accepted(answer, reply):
     made = LLMSelfEvaluator(lambda prompt: reply).evaluate_detailed(PLAIN_Q, answer, [answer])
     assert (0.2, False, None) == (made.score, made.fallback, made.error)
@@ -354,10 +350,8 @@ def test_what_stands_in_the_answer_takes_no_score_away(answer, reply):
     ("reply", "score"),
     [
         ('{"score": 0}', 0.0),
-        ('{"score": 0.0}', 0.0),
         ('{"score": 0.7}', 0.7),
         ('{"score": 1}', 1.0),
-        ('{"score": 0.5}', 0.5),
         ("0.7", 0.7),
         ("Score: 0.7", 0.7),
         ("search_avg_score is 0.7, so I say 0.7", 0.7),

@@ -16,7 +16,6 @@ WIDE = {ord(plain): chr(ord(plain) + 0xFEE0) for plain in "0123456789./%:+-"}
 
 
 def holds(reply):
-    """The parsed reply, after checking what holds for every reply."""
     parsed = parse_reply(reply)
     if parsed.score is None:
         assert isinstance(parsed.error, str)
@@ -61,11 +60,9 @@ CASES = [
     ("json", '{"score": 0.8, "reason": "ok"}', 0.8),
     ("json-alone", '{"score": 0.8}', 0.8),
     ("json-zero", '{"score": 0, "reason": "wrong"}', 0.0),
-    ("json-one", '{"score": 1, "reason": "right"}', 1.0),
     ("json-capital", '{"Score": 0.8}', 0.8),
     ("json-confidence", '{"confidence": 0.8}', 0.8),
     ("json-fence", '```json\n{"score": 0.8, "reason": "ok"}\n```', 0.8),
-    ("json-fence-tilde", '~~~json\n{"score": 0.8}\n~~~', 0.8),
     ("json-in-words", 'My judgement is {"score": 0.8, "reason": "ok"} as asked.', 0.8),
     ("json-after-braces", 'I used {a set} first. {"score": 0.8}', 0.8),
     ("json-in-list", '[{"score": 0.8, "reason": "ok"}]', 0.8),
@@ -75,31 +72,25 @@ CASES = [
     ("json-japanese-reason", '{"score": 0.8, "reason": "情報源と一致する"}', 0.8),
     ("json-numbers-in-reason", '{"score": 0.8, "reason": "3 of 10 claims, 30%, confidence: 0.3"}', 0.8),
     ("json-braces-in-reason", '{"score": 0.8, "reason": "it says {\\"score\\": 0.1}"}', 0.8),
-    ("json-surrogate-reason", '{"score": 0.8, "reason": "\\ud800"}', 0.8),
     ("json-reason-is-list", '{"score": 0.8, "reason": [1, 2]}', 0.8),
     ("json-text-value", '{"score": "0.8"}', 0.8),
     ("json-tenths", '{"score": "８割"}', 0.8),
     ("json-slip-above", '{"score": 1.0005}', 1.0),
-    ("json-above", '{"score": 1.5}', None),
     ("json-just-above", '{"score": 1.002}', None),
     ("json-below", '{"score": -0.2}', None),
-    ("json-85", '{"score": 85}', None),
     ("json-percent-above", '{"score": "120%"}', None),
     ("json-true", '{"score": true}', None),
     ("json-word", '{"score": "high"}', None),
     ("json-list-value", '{"score": [0.8]}', None),
     ("json-object-value", '{"score": {"value": 0.8}}', None),
     ("json-nan", '{"score": NaN}', None),
-    ("json-infinity", '{"score": Infinity}', None),
     ("json-overflow", '{"score": 1e999}', None),
     ("json-nan-text", '{"score": "nan"}', None),
     ("json-huge-integer", '{"score": ' + "9" * 400 + "}", None),
     ("json-huge-digits", '{"score": ' + "9" * 10_000 + "}", None),
     ("json-duplicate-differs", '{"score": 0.8, "score": 0.3}', None),
-    ("json-duplicate-same", '{"score": 0.8, "score": 0.8}', 0.8),
     ("json-two-names-differ", '{"score": 0.8, "confidence": 0.3}', None),
     ("json-two-objects-differ", '{"score": 0.8}\n{"score": 0.3}', None),
-    ("json-two-nested-differ", '{"a": {"score": 0.8}, "b": {"score": 0.3}}', None),
     ("json-no-number", '{"verdict": "good"}', None),
     ("json-empty", "{}", None),
     # Thoughts before, around and after the reply, with figures that do not count.
@@ -134,67 +125,52 @@ CASES = [
     # A lone number, which alone is clamped.
     ("lone", "0.8", 0.8),
     ("lone-point-first", ".8", 0.8),
-    ("lone-full-stop", "0.8.", 0.8),
     ("lone-bold", "**0.8**", 0.8),
     ("lone-above", "1.5", 1.0),
     ("lone-below", "-0.2", 0.0),
     ("lone-minus-sign", "−0.2", 0.0),
     ("lone-wide", "０．８", 0.8),
     ("lone-zero-width", "0.\u200b8", 0.8),
-    ("lone-bidi", "\u202e0.8\u202c", 0.8),
     ("lone-tiny", "1e-300", 1e-300),
     ("lone-overflow", "1e999", None),
     ("lone-nan", "NaN", None),
-    ("lone-inf", "inf", None),
     ("lone-infinity-sign", "∞", None),
     ("lone-many-digits", "9" * 10_000, None),
     # A number with its unit.
     ("of-one", "0.8/1.0", 0.8),
     ("of-ten", "8/10", 0.8),
-    ("of-ten-wide", "８／１０", 0.8),
     ("of-ten-words", "8 out of 10", 0.8),
-    ("of-all", "10/10", 1.0),
     ("of-slip", "10.005/10", 1.0),
     ("of-zero", "8/0", None),
     ("of-negative", "8/-10", None),
     ("of-above", "11/10", None),
-    ("of-below", "-8/10", None),
     ("percent", "85%", 0.85),
     ("percent-word", "85 percent", 0.85),
     ("percent-japanese", "85パーセント", 0.85),
     ("percent-small", "0.8%", 0.008),
     ("percent-slip", "100.05%", 1.0),
     ("percent-above", "120%", None),
-    ("percent-below", "-5%", None),
     ("points", "10点中8点", 0.8),
     ("points-full", "10点満点中8点", 0.8),
-    ("points-above", "10点中12点", None),
     ("tenths", "8割", 0.8),
     ("tenths-half", "8割5分", 0.85),
-    ("tenths-above", "12割", None),
     # A number with a label.
     ("label", "confidence: 0.8", 0.8),
-    ("label-equals", "score = 0.8", 0.8),
     ("label-is", "The score is 0.8.", 0.8),
     ("label-in-a-sentence", "Overall my score is 1 for this answer.", 1.0),
     ("label-bold", "**Score:** 0.8", 0.8),
-    ("label-heading", "## Score: 0.8", 0.8),
     ("label-list", "- confidence: 0.8\n- reason: fine", 0.8),
     ("label-of-ten-words", "score: 8 out of 10", 0.8),
     ("label-zero", "score: 0", 0.0),
     ("label-slip", "confidence: 1.0005", 1.0),
     ("label-above", "confidence: 1.5", None),
     ("label-just-above", "confidence: 1.002", None),
-    ("label-85", "confidence: 85", None),
     ("label-nan", "confidence: nan", None),
-    ("label-infinity-sign", "score: ∞", None),
     ("label-word", "confidence: high", None),
     ("label-empty", "confidence:", None),
     ("label-wide", "confidence：０．８", 0.8),
     ("label-japanese", "信頼度：０．８", 0.8),
     ("label-japanese-wa", "信頼度は0.8です", 0.8),
-    ("label-japanese-score", "スコア：0.8", 0.8),
-    ("label-japanese-of-ten", "評価：８／１０", 0.8),
     ("label-japanese-reason", "信頼度：０．８\n理由：情報源と一致する", 0.8),
     ("label-japanese-word", "信頼度：高い", None),
     # Several candidates.
@@ -204,21 +180,16 @@ CASES = [
     ("two-lines-differ", "0.8\n0.3", None),
     ("two-labels-differ", "Score: 0.8\nScore: 0.3", None),
     ("two-labels-same", "Score: 0.8\nConfidence: 80%", 0.8),
-    ("two-names-differ", "Score: 0.8\nConfidence: 0.3", None),
     ("two-units-same", "0.8 (80%)", 0.8),
     ("two-units-differ", "0.8 (90%)", None),
-    ("two-fractions-differ", "8/10, or rather 9/10", None),
     ("two-points-tenths-same", "10点中8点、つまり8割", 0.8),
     ("two-not-but", "not 0.3 but 0.8", None),
     ("two-thousand", " ".join(f"0.{i}" for i in range(1_000)), None),
     # No score at all.
     ("empty", "", None),
-    ("blank", " \n\t ", None),
     ("invisible", "\u200b\u200e\ufeff", None),
     ("words", "I cannot tell.", None),
     ("version", "version 1.2.3", None),
-    ("date", "2024-05-01", None),
-    ("address", "127.0.0.1", None),
     ("count", "It makes 3 claims about 12 towns.", None),
     ("null", "null", None),
     ("surrogate", "\ud800", None),
@@ -232,14 +203,11 @@ CASES = [
 
 @pytest.mark.parametrize(("reply", "score"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_texts(reply, score):
-    """One text, one score or none."""
     parsed = holds(reply)
     assert parsed.score == (None if score is None else pytest.approx(score, abs=1e-9)), parsed
 
 
 class Loud:
-    """Raises whenever it is looked at."""
-
     def __str__(self):
         raise RuntimeError("loud")
 
@@ -252,8 +220,6 @@ class Loud:
 
 
 class LoudText(str):
-    """A text that raises when it is measured."""
-
     def __len__(self):
         raise RuntimeError("loud")
 
@@ -261,28 +227,22 @@ class LoudText(str):
 
 
 class LoudNumber(float):
-    """A number that raises when it is read."""
-
     def __float__(self):
         raise RuntimeError("loud")
 
 
 class LoudMapping(dict):
-    """A mapping that raises when it is read."""
-
     def items(self):
         raise RuntimeError("loud")
 
 
 def knot():
-    """A dictionary that holds itself."""
     made = {}
     made["score"] = made
     return made
 
 
 def well(depth):
-    """A deep dictionary."""
     made = {"score": 0.8}
     for _ in range(depth):
         made = {"a": made}
@@ -293,21 +253,17 @@ OBJECTS = [
     ("none", None, None),
     ("false", False, None),
     ("float", 0.8, 0.8),
-    ("one", 1, 1.0),
     ("float-above", 1.5, 1.0),
     ("integer", 85, 1.0),
     ("integer-huge", 10**400, None),
     ("nan", math.nan, None),
-    ("inf", math.inf, None),
     ("complex", 0.8 + 0j, None),
     ("bytes", b"0.8", 0.8),
     ("bytes-json", b'{"score": 0.8, "reason": "ok"}', 0.8),
     ("bytes-broken", b"\xff\xfe\xfd", None),
     ("bytes-utf16", "0.8".encode("utf-16-le"), None),
     ("bytes-huge", b"0" * 1_000_000, None),
-    ("bytearray", bytearray(b"85%"), 0.85),
     ("dict", {"score": 0.8, "reason": "ok"}, 0.8),
-    ("dict-integer", {"score": 1}, 1.0),
     ("dict-above", {"score": 1.5}, None),
     ("dict-true", {"score": True}, None),
     ("dict-huge", {"score": 10**400}, None),
@@ -331,7 +287,6 @@ OBJECTS = [
 
 @pytest.mark.parametrize(("reply", "score"), [case[1:] for case in OBJECTS], ids=[case[0] for case in OBJECTS])
 def test_objects(reply, score):
-    """A reply of any type gives a score or none."""
     parsed = holds(reply)
     assert parsed.score == (None if score is None else pytest.approx(score)), parsed
 
@@ -349,7 +304,6 @@ def test_objects(reply, score):
     ],
 )
 def test_reasons(reply, reason):
-    """The reason is the judge's own words, or empty."""
     parsed = holds(reply)
     assert (pytest.approx(0.8), reason) == (parsed.score, parsed.reason)
 
@@ -363,26 +317,25 @@ SCORE_SIGNS = st.text(
     st.sampled_from("0123456789.,/%:=-+eE {}[]\"'`*\n割点中分は信頼度０８．／％：scoreconfidencnaif∞½²\u200b\ud800")
 )
 HASHABLE = st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT | st.binary() | st.complex_numbers()
-OBJECT = st.recursive(
-    HASHABLE | st.builds(object) | st.decimals() | st.fractions() | st.datetimes(),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.tuples(inner, inner)
-        | st.dictionaries(st.sampled_from(["score", "confidence", "reason"]) | HASHABLE, inner, max_size=4)
-    ),
-    max_leaves=12,
-)
+PLAIN = HASHABLE | st.builds(object) | st.decimals() | st.fractions() | st.datetimes()
+
+
+def nested(inner):
+    keys = st.sampled_from(["score", "confidence", "reason"]) | HASHABLE
+    return st.lists(inner, max_size=4) | st.tuples(inner, inner) | st.dictionaries(keys, inner, max_size=4)
+
+
+# Levels are spelled out: `st.recursive` warns where a draw has more leaves than it expects.
+OBJECT = PLAIN | nested(PLAIN | nested(PLAIN))
 
 
 @given(ANY_TEXT | SCORE_SIGNS)
 def test_any_text(reply):
-    """Any text gives a score or none, and the same one every time."""
     assert holds(reply) == holds(reply)
 
 
 @given(OBJECT)
 def test_any_object(value):
-    """Any Python object gives a score or none, and so does one with it as its score."""
     holds(value)
     holds({"score": value})
 
@@ -445,7 +398,6 @@ def test_a_number_comes_back(percent, form, frame, wide):
     st.sampled_from(["{}", "I say {}.", "評価は{}です"]),
 )
 def test_two_numbers_that_differ(first, second, one, other, words, frame):
-    """Two scores joined by words are none when they differ, whatever their forms."""
     assume(first != second)
     assume("percent word" not in (one, other) or (frame + words).isascii())
     reply = frame.format(FORMS[one](first) + words + FORMS[other](second))

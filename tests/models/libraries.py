@@ -13,7 +13,6 @@ DIMENSIONS = 4
 
 
 def vector(text):
-    """The vector of a text: its length and a few sums over its letters, never zero."""
     codes = [ord(letter) for letter in text]
     return [1.0, float(len(text)), float(sum(codes) % 101), float(sum(codes[::2]) % 37)]
 
@@ -92,8 +91,6 @@ def onnx_folder(path):
 
 
 class ProgressBars:
-    """The switch of transformers for its progress bars."""
-
     def __init__(self):
         self.enabled, self.changes = True, []
 

@@ -244,7 +244,6 @@ def test_a_faulty_service_costs_no_more_than_the_deadline(server, way, sync):
 
 
 def run_at(server, way, **options):
-    """An agent judged by that service; what it returned, and its trace."""
     judge = gk.GeminiJudge("gemini-x", api_key=KEY, **at(server, way, **options))
     grace = gk.Grace(store="memory:", evaluator=judge, embedder=None, reviewer=None, judge_combined=False)
 

@@ -73,28 +73,19 @@ def test_fetching_from_a_hub(tmp_path, right):
             "HF_HUB_DISABLE_XET": "1",
         }
         environ.pop("HF_HUB_OFFLINE", None)
-        ran = subprocess.run(
-            [sys.executable, "-c", FETCH, *wanted],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+
+        def fetch():
+            command = [sys.executable, "-c", FETCH, *wanted]
+            return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
+
+        ran = fetch()
         if right:
             assert 0 == ran.returncode, ran.stderr
             assert "fetching onnx/model.onnx" in ran.stdout
             assert all(_hub.REVISION in path for _, path in asked)
             assert files["onnx/model.onnx"] == (_tree(tmp_path) / "onnx" / "model.onnx").read_bytes()
             gets = [path for command, path in asked if command == "GET" and "/resolve/" in path]
-            again = subprocess.run(
-                [sys.executable, "-c", FETCH, *wanted],
-                env=environ,
-                capture_output=True,
-                text=True,
-                timeout=300,
-                check=False,
-            )
+            again = fetch()
             assert 0 == again.returncode, again.stderr
             assert gets == [path for command, path in asked if command == "GET" and "/resolve/" in path]
         else:
@@ -195,7 +186,7 @@ def test_another_process_loads_its_own(model, monkeypatch, tmp_path):
 def has(monkeypatch, *modules):
     from grace_kp.models import _choice
 
-    monkeypatch.setattr(_choice, "installed", lambda module: module in modules)
+    monkeypatch.setattr(_choice, "is_installed", lambda module: module in modules)
 
 
 ONNX = ("onnxruntime", "tokenizers", "huggingface_hub")

@@ -31,10 +31,10 @@ class TestVerdict:
             (1.01, (0.3, 0.3), 1.5, (0.5, 0.5), "best", "uneven across documents"),
             (3.0, (0.3, 0.3), 2.0, (0.5, 0.5), "best", "uneven across documents"),
             (1.0, (0.3, 0.2), 0.0, (0.5, 0.5), "variant", "steadier"),
-            (1.0, (0.3, 0.4), 0.0, (0.5, 0.5), "best", "no steadier"),
-            (1.0, (0.3, 0.3), 0.0, (0.5, 0.5), "best", "no steadier"),
+            (1.0, (0.3, 0.4), 0.0, (0.5, 0.5), "best", "not steadier"),
+            (1.0, (0.3, 0.3), 0.0, (0.5, 0.5), "best", "not steadier"),
             (0.5, (0.3, 0.2), 0.0, (0.5, 0.5), "variant", "steadier"),
-            (0.5, (0.2, 0.3), 0.0, (0.5, 0.5), "best", "no steadier"),
+            (0.5, (0.2, 0.3), 0.0, (0.5, 0.5), "best", "not steadier"),
             (0.49, (0.3, 0.1), 0.0, (0.5, 0.5), "best", "less than 0.5"),
             (0.0, (0.3, 0.1), 0.0, (0.5, 0.5), "best", "less than 0.5"),
             (-2.0, (0.3, 0.1), 0.0, (0.5, 0.5), "best", "less than 0.5"),
@@ -107,7 +107,6 @@ def evidence(categories):
 
 @pytest.mark.parametrize(("choice", "words"), [("best", "the current best"), ("variant", "the variant")])
 def test_a_comparison_says_what_to_continue_with(choice, words):
-    """And why, with its evidence, its regressions and what weakens it."""
     found = Recommendation(choice, "it is steadier", 0.75, 0.3, {"rate": 0.3}, None, ("few runs",))._repr_html_()
     text = Elements(found).text
     for part in (
@@ -142,7 +141,6 @@ def variants():
 
 
 def test_a_comparison_shows_the_verdict_the_evidence_and_two_plots():
-    """Names are text, not markup."""
     best, new = variants()
     page = rb.comparison_page(best, new, rb.compare(best, new))
     assert "Continue with <b>new</b>: the variant is better by" in page
@@ -154,7 +152,6 @@ def test_a_comparison_shows_the_verdict_the_evidence_and_two_plots():
 
 
 def test_a_history_shows_every_round_and_its_decision(tmp_path):
-    """The best variant stands on top."""
     history = rb.History(tmp_path / "history.md")
     for item in variants():
         history.record(rb.Round(item))
@@ -167,7 +164,7 @@ def test_a_history_shows_every_round_and_its_decision(tmp_path):
 def test_a_history_without_rounds_has_a_page(tmp_path):
     """It has nothing to plot."""
     page = rb.history_page(rb.History(tmp_path / "history.md"))
-    assert "There are no rounds yet." in page
+    assert "No round is recorded yet." in page
     assert "<svg" not in page
 
 

@@ -99,18 +99,18 @@ class TestModel:
     @pytest.mark.parametrize(
         ("judge", "why"),
         [
-            (lambda prompt: "", "the reply is no JSON object"),
+            (lambda prompt: "", "the reply is not a JSON object"),
             (lambda prompt: None, "the reply is a NoneType"),
-            (lambda prompt: "[1]", "no JSON object"),
+            (lambda prompt: "[1]", "not a JSON object"),
             (lambda prompt: "{" * 100_000 + "}", "Error"),
             (lambda prompt: "{}" + "x" * 300_000, "longer than"),
             (lambda prompt: {"judgements": 3}, "the reply has no judgements"),
             (answering("perhaps", "detected", "detected"), "the reply judges it as 'perhaps'"),
             (answering(None, "detected", "detected"), "the reply does not judge it"),
-            (answering("detected", "x", "x", bonuses=[3]), "an item among its bonuses that is no finding"),
+            (answering("detected", "x", "x", bonuses=[3]), "an item among its bonuses that is not a finding"),
             (
                 answering("detected", "x", "x", penalties=[{"certain": True}]),
-                "an item among its penalties that is no finding",
+                "an item among its penalties that is not a finding",
             ),
             (lambda prompt: '{"judgements": {}, "bonuses": 3, "penalties": []}', "the reply has no list of bonuses"),
             (lambda prompt: '{"judgements": {}, "bonuses": []}', "the reply has no list of penalties"),

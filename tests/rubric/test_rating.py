@@ -135,7 +135,7 @@ class TestSettling:
             rb.NotRated, match="run 1: the problem 'term' could not be judged: it said nothing; no reason given"
         ):
             rated(rating(O, None, X, reasons={"term": "it said nothing"}), rating(O, None, X))
-        with pytest.raises(rb.NotRated, match="has no judgements, and there is no rater"):
+        with pytest.raises(rb.NotRated, match="has no judgements, and no rater was passed"):
             rb.rate("v", [rb.Output("contract", "said")], TESTS)
         with pytest.raises(rb.NotRated, match="neither judgements nor an output"):
             rb.rate("v", [rb.Output("contract")], TESTS, [rb.PersonRater()])

@@ -49,7 +49,7 @@ class TestRunScore:
 
     @pytest.mark.parametrize("counts", [{"bonuses": -1}, {"penalties": 1.5}, {"bonuses": True}, {"penalties": "2"}])
     def test_counts_are_whole(self, counts):
-        with pytest.raises(ValueError, match=f"{next(iter(counts))} must be a whole number from 0"):
+        with pytest.raises(ValueError, match=f"{next(iter(counts))} must be a whole number >= 0"):
             rb.run_score([O], **counts)
 
 
@@ -144,7 +144,7 @@ class TestSummary:
         ("runs", "problem"),
         [
             ([], "has no runs"),
-            ([rb.Run("z", {})], "no document 'z'"),
+            ([rb.Run("z", {})], "the document 'z' is unknown"),
             ([rb.Run("a", {"p0": O, "zz": O})], "judges 'zz'"),
             ([rb.Run("a", {"p0": O})], "does not judge 'p1'"),
         ],

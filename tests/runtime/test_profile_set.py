@@ -77,7 +77,7 @@ def test_a_learned_profile_comes_from_an_object_or_a_file(way_in, fitted, saved,
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [(None, "No such file"), ("", "is not JSON"), ('{"schema": "x"}', "is no learned profile"), ("[1]", "is no learned profile")],
+    [(None, "No such file"), ("", "is not JSON"), ('{"schema": "x"}', "is not a learned profile"), ("[1]", "is not a learned profile")],
 )  # fmt: skip
 @pytest.mark.parametrize("argument", ["profile", "shadow", "environment"])
 def test_a_file_that_cannot_be_used_is_an_error(content, problem, argument, tmp_path, monkeypatch):

@@ -16,7 +16,6 @@ CASE = {"id": "first", "actual": {"operations": [OPERATION]}, "expected": {"oper
 
 @pytest.fixture
 def read(tmp_path):
-    """Reads lines, texts or objects, as a file of cases."""
 
     def call(*lines):
         path = tmp_path / "cases.jsonl"
@@ -76,7 +75,6 @@ def case(number, target="a"):
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes cases to a file."""
 
     def call(*cases):
         path = tmp_path / "cases.jsonl"
@@ -100,7 +98,6 @@ def test_rows_are_in_the_order_of_the_file(write):
 
 
 def test_details_are_left_out_on_request(write):
-    """They may be large."""
     ((_, report),) = sc.evaluate_cases(accuracy(), write(case(1)), details=False)
     assert "details" not in report["results"][0]
 
@@ -128,7 +125,6 @@ def test_a_page_shows_totals_scorers_and_the_diagnosis_of_failed_cases():
 
 @NEEDS_REGEX
 def test_junit_has_a_test_case_for_each_case():
-    """The diagnosis is the text of the failure."""
     root = ElementTree.fromstring(sc.junit_report(rows(), "a suite").partition("\n")[2])
     assert (root.get("name"), root.get("tests"), root.get("failures")) == ("a suite", "2", "1")
     good, bad = root.findall("testcase")

@@ -128,16 +128,16 @@ def test_positions_are_compared_by_value(one, other, same):
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: op(3), "type must be a text, not 3"),
-        (lambda: op("x", 3), "target_block_id must be a text or None, not 3"),
+        (lambda: op(3), "type must be a string, not 3"),
+        (lambda: op("x", 3), "target_block_id must be a string or None, not 3"),
         (lambda: op("x", None, "3"), "target_index must be a whole number or None, not '3'"),
         (lambda: op("x", None, False), "target_index must be a whole number or None, not False"),
         (lambda: done(op(), applied=[1]), r"applied\[0\] must be True or False, not 1"),
         (lambda: done({"type": "x"}), r"operations\[0\] must be of type Operation, not an object of 1"),
-        (lambda: done(pages={"A": None}), "page 'A' must be a text, not None"),
-        (lambda: done(pages=["x"]), "pages must be texts by title"),
+        (lambda: done(pages={"A": None}), "page 'A' must be a string, not None"),
+        (lambda: done(pages=["x"]), "pages must be strings by title"),
         (lambda: done(duration_ms=float("nan")), "duration_ms must be a number or None"),
-        (lambda: sc.Block(1, "x"), "a block's id must be a text"),
+        (lambda: sc.Block(1, "x"), "a block's id must be a string"),
         (lambda: wanted(ignore_case="yes"), "ignore_case must be True or False"),
         (lambda: sc.ContentQuality(ignore_case=1), "ignore_case must be True or False"),
         (lambda: sc.ContentQuality(timeout=0), "timeout must be a number above 0, not 0"),
@@ -153,7 +153,6 @@ def test_types_are_checked_when_a_record_is_made(make, problem):
 
 class TestFromDict:
     def test_a_result_from_json(self):
-        """The fields are those of the record."""
         data = {
             "operations": [{"type": "insert", "position": "after", "content": "x"}],
             "applied": [True],
@@ -177,7 +176,6 @@ class TestFromDict:
         ],
     )  # fmt: skip
     def test_a_wrong_field_is_named(self, call, problem):
-        """With its place below `actual` or `expected`."""
         with pytest.raises(ValueError, match=problem):
             call()
 
@@ -201,7 +199,6 @@ def test_the_tool_calls_of_a_trace_are_operations():
 
 class TestAsResult:
     def test_a_trace_in_its_dict_form_becomes_a_result(self):
-        """Calls, their success, the duration and the answer."""
         calls = [{"tool_call": 0, "status": "ok"}, {"tool_call": 1, "status": "error"}, "no call"]
         steps = [
             {"step_id": number, "type": "tool_call", "tool": {"name": "edit"}, "input": {"path": name, "index": index}}

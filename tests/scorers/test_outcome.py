@@ -33,14 +33,8 @@ class TestContentQuality:
             wanted(patterns={"A": ["("]})
         with pytest.raises(sc.PatternError, match="patterns, page 'A'"):
             sc.ContentQuality({"A": ["["]})
-        with pytest.raises(ValueError, match="a pattern must be a text, not int"):
+        with pytest.raises(ValueError, match="a pattern must be a string, not int"):
             wanted(patterns={"A": [3]})
-
-    def test_a_pattern_that_runs_for_ever_counts_as_not_found(self):
-        scorer = sc.ContentQuality({"A": [r"(a|aa)+$"]}, timeout=0.05)
-        actual = done(pages={"A": "a" * 60 + "b"})
-        assert 0.0 == scorer.score(actual, wanted())
-        assert "not found within 0.05 s in content" in scorer.details(actual, wanted()).content_issues[0]
 
 
 class TestOperationResult:
@@ -91,11 +85,6 @@ class TestResponseTime:
     def test_by_hand(self, taken, score):
         assert score == pytest.approx(sc.ResponseTime(1_000).score(done(duration_ms=taken), wanted()))
 
-    @pytest.mark.parametrize("limit", [0, -1, float("inf"), float("nan"), "5"])
-    def test_a_limit_that_is_none(self, limit):
-        with pytest.raises(ValueError, match="max_acceptable_ms"):
-            sc.ResponseTime(limit)
-
     def test_what_was_not_measured_is_no_score(self):
         with pytest.raises(ValueError, match="the duration of the result is unknown"):
             sc.ResponseTime(1_000).score(done(), wanted())
@@ -109,8 +98,8 @@ class TestPatterns:
             ({"A": "thanks"}, "page 'A': a list of patterns is needed, not 'thanks'"),
             ({"A": {"x": 1}}, "page 'A': a list of patterns is needed, not an object of 1"),
             ({"A": 3}, "page 'A': a list of patterns is needed, not 3"),
-            ({"A": ["x", 3]}, "page 'A': a pattern must be a text, not int"),
-            ({3: ["x"]}, "a page title must be a text, not 3"),
+            ({"A": ["x", 3]}, "page 'A': a pattern must be a string, not int"),
+            ({3: ["x"]}, "a page title must be a string, not 3"),
             (["a"], "patterns must be lists of patterns by page title, not a list of 1"),
             ("a", "patterns must be lists of patterns by page title, not 'a'"),
             ({"A": ["x" * 10_001]}, "page 'A': the pattern 'x.* has 10,001 characters, more than 10,000"),
