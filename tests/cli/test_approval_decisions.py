@@ -9,7 +9,7 @@ import pytest
 
 from grace_kp.approvals import Actor, RequestStore
 from grace_kp.cli import _lookup
-from grace_kp.cli._approval_decisions import changed_values, edited
+from grace_kp.cli._approval_decisions import changed_values, with_values
 from grace_kp.errors import EditRefused
 from grace_kp.store import open_store
 from tests.approvals.receivers import SECRET, receiver
@@ -220,10 +220,10 @@ def test_the_kind_of_a_value_is_that_of_its_parameter(change, schema, value):
     [
         (["euros"], "must read NAME=VALUE"),
         (["cents=1"], "no parameter 'cents'; known are invoice, euros"),
-        (["euros=1", "euros=2"], "stands twice"),
+        (["euros=1", "euros=2"], "is given twice"),
         (["euros=x"], "must be JSON"),
         (["euros=NaN"], "must be JSON"),
-        (["memo=null"], "null may be the text or no value"),
+        (["memo=null"], "null may be the string or no value"),
         (["=1"], "must read NAME=VALUE"),
     ],
 )
@@ -235,9 +235,12 @@ def test_changes_that_cannot_be_read_are_refused(changes, message):
 
 def test_the_preview_shows_what_was_asked():
     """Also where it was edited before."""
-    once = edited(pending(encoded=ENCODED), {"euros": 20})
+    once = with_values(pending(encoded=ENCODED), {"euros": 20})
     assert (20, 40) == (once.arguments["euros"], once.asked["euros"])
-    assert (10, 40) == (edited(once, {"euros": 10}).arguments["euros"], edited(once, {"euros": 10}).asked["euros"])
+    assert (10, 40) == (
+        with_values(once, {"euros": 10}).arguments["euros"],
+        with_values(once, {"euros": 10}).asked["euros"],
+    )
 
 
 def test_an_edit_is_a_decision(command, url):
@@ -285,7 +288,7 @@ def test_a_decision_notifies_the_receiver_of_the_settings(command, url, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("secret", "stated"), [("", "nobody is notified"), (SECRET, "1 notifications were not delivered to http://")]
+    ("secret", "stated"), [("", "no notification was sent"), (SECRET, "1 notifications were not delivered to http://")]
 )
 def test_a_receiver_that_fails_changes_no_decision(command, url, monkeypatch, secret, stated):
     """It is stated, and bounded in time; the next process sends what is left."""

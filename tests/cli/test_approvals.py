@@ -36,7 +36,7 @@ def test_requests_with_the_same_digest_are_one_row(command, url):
 
 def test_an_empty_store_says_what_to_do_next(command, url):
     """So does a condition that nothing meets, and a store that is not there."""
-    assert "there is no store" in command("approvals", "list", "--store", url).stderr
+    assert "no store exists" in command("approvals", "list", "--store", url).stderr
     approval = filed(url, "A-1")[0]
     assert (
         "no pending requests match; the store has 1"

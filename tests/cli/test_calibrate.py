@@ -177,7 +177,7 @@ def test_a_folder_that_is_missing_is_found_before_the_work(command, file, tmp_pa
     """Not after minutes of fitting."""
     ran = command("calibrate", file(lines(3)), "--out", tmp_path / "none" / "profile.json")
     assert 1 == ran.returncode
-    assert "there is no folder" in ran.stderr
+    assert "does not exist" in ran.stderr
     ran = command("calibrate", file(lines(3)), "--report", tmp_path)
     assert (1, True) == (ran.returncode, "it is a folder" in ran.stderr)
 

@@ -78,7 +78,7 @@ def test_a_registry_that_refuses_fails(store, server):
 @pytest.mark.parametrize(
     ("arguments", "given", "code", "problem"),
     [
-        ([], {}, 2, "nobody can be asked here"),
+        ([], {}, 2, "contribute asks for a confirmation, which needs a terminal"),
         (["--yes"], {"key": ""}, 1, "GRACE_KP_REGISTRY_KEY"),
         (["--yes"], {"url": "http://registry.example"}, 1, "in the clear"),
         (["--since", "yesterday-ish", "--yes"], {}, 2, "since"),

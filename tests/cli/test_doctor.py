@@ -86,7 +86,7 @@ def test_doctor_counts_the_runs_that_wait_beside_the_database(command, tmp_path)
         patch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
         ran = command("doctor", columns=400)
         assert 0 == ran.returncode
-        assert "2 runs wait beside the database until a process opens it for writing" in ran.stdout
+        assert "2 runs wait in files next to the database until a process opens it for writing" in ran.stdout
         path.unlink()
         assert {"files": 1, "runs": 2} == json.loads(command("doctor", "--json").stdout)["store"]["rescued"]
         broken = RescueFiles(path).write([record(3)])

@@ -51,7 +51,7 @@ def test_a_label_for_one_run(command, url):
         (["0aa"], 2, "feedback needs a trace id and a label, or --file"),
         (["0aa", "correct", "--file", "x"], 2, "feedback needs a trace id and a label, or --file"),
         (["--file", "nothing.csv"], 1, "nothing.csv: No such file or directory"),
-        (["0aa", "correct", "--store", "sqlite:///nowhere/t.db"], 1, "there is no store at"),
+        (["0aa", "correct", "--store", "sqlite:///nowhere/t.db"], 1, "no store exists at"),
     ],
 )
 def test_mistakes_are_one_line(command, url, arguments, code, message):

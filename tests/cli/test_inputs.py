@@ -144,7 +144,7 @@ def test_a_store_that_is_missing_is_named_and_not_created(command, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     ran = command(*arguments, "--store", "sqlite:///sub/none.db")
     assert (1, "", 1) == (ran.returncode, ran.stdout, len(ran.stderr.splitlines()))
-    assert "there is no store at sub/none.db (from --store)" in ran.stderr
+    assert "no store exists at sub/none.db (from --store)" in ran.stderr
     assert "--store or GRACE_KP_STORE" in ran.stderr
     monkeypatch.setenv("GRACE_KP_STORE", "sqlite:///sub/other.db")
     ran = command(*arguments)

@@ -84,7 +84,7 @@ def test_what_cannot_be_read_or_replayed_fails(command, file, tmp_path):
     assert 1 == ran.returncode
     assert "nothing could be replayed; the notes of the report say why" in ran.stderr
     missing = command("replay", "--store", f"sqlite:///{tmp_path}/none.db", "--a", "grace")
-    assert (1, True) == (missing.returncode, "there is no store at" in missing.stderr)
+    assert (1, True) == (missing.returncode, "no store exists at" in missing.stderr)
     profile = command("replay", file, "--a", tmp_path / "none.json")
     assert (1, True) == (profile.returncode, "none.json" in profile.stderr)
 

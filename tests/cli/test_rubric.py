@@ -155,7 +155,7 @@ def test_rounds_in_a_history(run, room):
             ["compare", "tests.yaml", "none.md", "base.yaml", "--record", "--html", "x.html"],
             "nothing to compare the first round with",
         ),
-        (["history", "none.md"], "none.md: there is no such file"),
+        (["history", "none.md"], "none.md: the file does not exist"),
         (["history", "contract.txt"], "contract.txt is not a history: it names no test set"),
     ],
 )
@@ -235,8 +235,8 @@ def test_a_model_judges_twice(command, room, model):
             "history.md already has a variant 'open'",
         ),
         (["compare", "other.yaml", "history.md", "base.yaml"], "the rounds in history.md were run on another test set"),
-        (["compare", "tests.yaml", "history.md", "base.yaml", "--html", "nowhere/x.html"], "there is no folder"),
-        (["score", "tests.yaml", "open.yaml", "--out", "nowhere/x.json"], "there is no folder"),
+        (["compare", "tests.yaml", "history.md", "base.yaml", "--html", "nowhere/x.html"], "nowhere does not exist"),
+        (["score", "tests.yaml", "open.yaml", "--out", "nowhere/x.json"], "nowhere does not exist"),
         (["compare", "tests.yaml", "contract.md", "open.yaml", "--record"], "contract.md is not a history"),
     ],
 )
