@@ -264,7 +264,6 @@ def test_rounds_recorded_at_once_are_all_there(room):
 
 class TestCheckWritable:
     def test_files_that_can_be_written(self, tmp_path):
-        """New ones, present ones, and none at all."""
         (tmp_path / "present.json").write_text("{}")
         assert check_writable(tmp_path / "new.json", tmp_path / "present.json", None) is None
 
@@ -273,7 +272,6 @@ class TestCheckWritable:
         [("x.json", "x.json: cannot be written: Permission denied"), ("", ": cannot write into this folder")],
     )
     def test_files_without_permission(self, tmp_path, monkeypatch, refused, problem):
-        """The file itself, or its folder."""
         (tmp_path / "x.json").write_text("{}")
         monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / refused)
         with pytest.raises(GraceError, match=problem):

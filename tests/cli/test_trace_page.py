@@ -193,12 +193,10 @@ def shown(command, tmp_path):
     ids=["nobody", "broken", "late", "refused"],
 )  # fmt: skip
 def test_the_answer_says_what_happened(shown, reviewer, answer):
-    """Nobody to ask is no deadline, and no refusal."""
     assert answer == shown(reviewer)["answer"]
 
 
 def test_hidden_characters_are_counted_in_words(shown):
-    """By argument; of edits and executed arguments, too."""
     facts = shown(lambda request: R("modify", modified={"command": "ls password=abc"}))
     assert "command, 40 characters" == facts["hidden"]
     assert "command, 3 characters" == facts["hidden in edits"] == facts["hidden of these"]
@@ -214,7 +212,6 @@ def test_hidden_characters_are_counted_in_words(shown):
     ids=json.dumps,
 )  # fmt: skip
 def test_entries_of_any_form_are_shown(entry):
-    """Without control characters, and without an error."""
     assert all(text.isprintable() for fact in decision_facts(entry) for text in fact)
 
 
@@ -390,7 +387,6 @@ COMMANDS = (
 @given(GRACE | st.none())
 @settings(max_examples=8)
 def test_commands_survive_any_grace_part(grace):
-    """Exit 0, and nothing that went wrong."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/t.db"
         store = open_store(url)
