@@ -70,6 +70,7 @@ class PoliteLock:
             self._waiting.pop()
 
     def release(self) -> None:
+        """Release the lock once."""
         self._lock.release()
 
     def let_go(self) -> None:
