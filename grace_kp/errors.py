@@ -16,12 +16,12 @@ GraceError
  │    ├── UnknownApproval (LookupError) no approval has this id
  │    ├── AlreadyDecided               another decision or the end of the request came first; `.by`, `.at`, `.state`
  │    ├── NotEntitled (PermissionError) this person may not decide it
- │    ├── ChangedSinceShown            the arguments are no longer those that were shown
+ │    ├── ChangedSinceShown            the arguments changed after they were shown
  │    └── EditRefused (ValueError)     the edited arguments do not fit the action, or change what identifies it
  └── ActionNotApproved                 a gate kept an action from running
-      ├── ActionCancelled              the reviewer refused, or nobody could be asked
-      │    └── ActionTimedOut          nobody answered in time; this is not a refusal
-      ├── ActionDenied                 the policy forbids the action, nobody was asked
+      ├── ActionCancelled              the reviewer refused, or no reviewer was available
+      │    └── ActionTimedOut          no answer in time; this is not a refusal
+      ├── ActionDenied                 the policy forbids the action; no reviewer was asked
       ├── ActionRedirected             the reviewer answered with instructions for the agent; `.user_input`
       ├── ActionPending                the request waits for a decision, and the caller does not; `.approval`
       ├── KeyReused                    the key of the action belongs to a request with other arguments; `.approval_id`
@@ -174,7 +174,7 @@ class AlreadyDecided(ApprovalError):
 
     Attributes:
         state: the state of the approval.
-        by: who decided first; empty where nobody did.
+        by: who decided first; empty without a decision.
         at: when, in seconds since the epoch.
     """
 
@@ -190,7 +190,7 @@ class NotEntitled(ApprovalError, PermissionError):
 
 
 class ChangedSinceShown(ApprovalError):
-    """The arguments of the request are no longer those that the person was shown."""
+    """The arguments of the request changed after the person saw them."""
 
 
 class EditRefused(ApprovalError, ValueError):
@@ -202,7 +202,7 @@ class ActionNotApproved(GraceError):
 
     Attributes:
         decision: the frozen ActionDecision that the gate acted on.
-        request: the InterventionRequest that was shown, or would have been; None if nobody was to be asked.
+        request: the InterventionRequest that was shown, or would have been; None if no reviewer was to be asked.
         response: the InterventionResponse; None without one.
     """
 
@@ -216,15 +216,15 @@ class ActionNotApproved(GraceError):
 
 
 class ActionCancelled(ActionNotApproved):
-    """The action was refused: by the reviewer, because nobody could be asked, or because asking failed."""
+    """The reviewer refused the action, no reviewer was available, or asking failed."""
 
 
 class ActionTimedOut(ActionCancelled):
-    """Nobody answered in time. This is not a refusal."""
+    """No reviewer answered in time. This is not a refusal."""
 
 
 class ActionDenied(ActionNotApproved):
-    """The policy forbids the action (`floor="deny"`); nobody was asked."""
+    """The policy forbids the action (`floor="deny"`); no reviewer was asked."""
 
 
 class ActionRedirected(ActionNotApproved):
@@ -289,7 +289,7 @@ def brief(value: object) -> str:
 
 
 def is_unit(value: object) -> TypeGuard[float]:
-    """Return whether the value is a number from 0 to 1; neither a truth value nor NaN is."""
+    """Return whether the value is a number from 0 to 1; booleans and NaN are not."""
     if type(value) is float:
         return 0.0 <= value <= 1.0
     return isinstance(value, float | int) and not isinstance(value, bool) and 0 <= value <= 1
@@ -299,7 +299,7 @@ def check_unit(name: str, value: object, alternative: str = "") -> None:
     """Refuse a value that is not a number from 0 to 1."""
     if not is_unit(value):
         allowed = f"a number from 0 to 1, {alternative}" if alternative else "a number from 0 to 1"
-        # Not the repr of an arbitrary object: it would run foreign code.
+        # The repr of an arbitrary object would run foreign code.
         shown = brief(value) if isinstance(value, float | int | str | None) else type(value).__name__
         raise ValueError(f"{name} must be {allowed} (got {shown})")
 
@@ -313,5 +313,5 @@ def check_whole(name: str, value: object, least: int = 1, alternative: str = "")
 
 def _rebuild(cls: type[GraceError], args: tuple[Any, ...]) -> GraceError:
     error = cls.__new__(cls, *args)
-    super(GraceError, error).__init__(*args)  # a built-in base class may keep state of its own, as ImportError does
+    super(GraceError, error).__init__(*args)  # a built-in base class such as ImportError has its own state
     return error

@@ -1,4 +1,4 @@
-"""The protocols that several rooms share: the judge and the embedder. Other protocols stand beside the code that consumes them."""
+"""The protocols that several rooms share: the judge and the embedder. Other protocols are defined by their consumers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class JudgeReply(str):
-    """A judge's reply with its cost. A judge may return it instead of a plain text."""
+    """A judge's reply with its cost. A judge may return it instead of a plain string."""
 
     model: str | None
     """Name of the model."""
@@ -34,7 +34,7 @@ class JudgeReply(str):
         tokens_out: int | None = None,
         attempts: int = 1,
     ) -> JudgeReply:
-        """Return the text with the facts about its origin."""
+        """Return the reply with its cost."""
         reply = super().__new__(cls, text)
         reply.model, reply.tokens_in, reply.tokens_out, reply.attempts = model, tokens_in, tokens_out, attempts
         return reply
@@ -42,7 +42,7 @@ class JudgeReply(str):
 
 @runtime_checkable
 class Judge(Protocol):
-    """A model that reads a prompt and replies in text. Any callable from prompt to text is a judge, sync or async.
+    """A model that replies to a prompt. Any callable from string to string is a judge, sync or async.
 
     A judge may also define `ask(prompt, *, vary, fields)` and `async aask(prompt, *, vary, fields)`, which are then called instead.
     `vary` is True if several independent judgements of the same prompt are wanted. `fields` names the requested scores; it is empty if
@@ -68,10 +68,7 @@ JudgeLike: TypeAlias = "Callable[[str], str | Awaitable[str]] | AskableJudge"
 
 @runtime_checkable
 class Embedder(Protocol):
-    """A model that turns texts into vectors.
-
-    A plain callable from one text to one vector is accepted wherever an Embedder is.
-    """
+    """A model that turns strings into vectors. A callable from one string to one vector is accepted wherever an Embedder is."""
 
     @property
     def dimensions(self) -> int:
@@ -79,9 +76,9 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """Return one row per text, shape (n, dimensions), float32."""
+        """Return one row per string, shape (n, dimensions), float32."""
         ...
 
 
 EmbedderLike: TypeAlias = "Embedder | Callable[[str], Sequence[float] | npt.NDArray[Any]]"
-"""Whatever is accepted as an embedder: also a callable from one text to one vector."""
+"""Every type that is accepted as an embedder."""

@@ -1,10 +1,10 @@
 """The settings as one frozen dataclass, with the source of each value.
 
-Order of precedence: keyword argument, environment (`GRACE_KP_*`), configuration files, default. Policies of several places are combined
-to the stricter. Unknown names, and files that are there and cannot be read, are errors.
+Order of precedence: keyword argument, environment (`GRACE_KP_*`), configuration files, default. Of several policies for a name, the strictest
+holds. Unknown names and unreadable files are errors.
 
-The file is the one in `GRACE_KP_CONFIG`. Otherwise `grace_kp.toml` and `[tool.grace_kp]` in pyproject.toml are searched in the working
-directory and its parents. An agent can write into its working directory, so such files only tighten: see `FOUND_FILES`.
+`GRACE_KP_CONFIG` names the file. Without it, `grace_kp.toml` and `[tool.grace_kp]` in pyproject.toml are searched in the working directory
+and its parents. An agent can write into its working directory, so such files only tighten: see `FOUND_FILES`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from grace_kp.config_files import FILE, content_of, reason, search, shown
+from grace_kp.config_files import FILE, content_of, printable_name, reason, search
 from grace_kp.errors import SettingsError, brief
 from grace_kp.levels import InterventionLevel
 
@@ -54,7 +54,7 @@ _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", 
 
 
 class Policies(dict[str, "str | dict[str, str]"]):
-    """Policies by action name or glob, a floor or a table, combined name by name to the stricter."""
+    """Policies by action name or glob, each a floor or a table. Of several for a name, the strictest holds."""
 
     def __init__(self, *places: Mapping[str, str | dict[str, str]]) -> None:
         super().__init__()
@@ -107,14 +107,14 @@ class Settings:
     visibility: str = "private"
     """Who may see a trace: `private`, `org` or `network`."""
     max_text: int = 8_192
-    """Characters kept of one text; a cut is made visible."""
+    """Maximum length of a recorded string, in characters; a cut is made visible."""
     max_steps: int = 10_000
     """Steps kept of one run; later steps are only counted."""
     max_pending_mb: int = 256
     """Megabytes of finished traces that wait while the store cannot write; beyond it `overflow` decides."""
     overflow: str = "drop"
-    """What happens to a run that finds those megabytes full: `drop` counts and reports it, `wait` blocks the thread that ends it. A run that
-    ends in an event loop is dropped with `wait`, too, because an event loop never waits."""
+    """Handling of a run when those megabytes are full: `drop` counts and reports it, `wait` blocks the thread that ends it. In an event loop,
+    which never waits, `wait` drops the run, too."""
     durability: str = "fast"
     """When a run that has ended is safe from a kill of the process: `fast` in the background, usually within 15 ms; `bounded` within
     100 ms unless the machine is overloaded, because threads that end runs wait where storing lags behind; `every_run` before the call returns."""
@@ -133,11 +133,11 @@ class Settings:
     profile_digest: str | None = None
     """Digest that the content of the learned profile must have, `sha256:` and 64 hexadecimal digits; None accepts any content."""
     on_mismatch: str = "tighten"
-    """What follows when a learned profile was not fitted on this agent, model or tool, or that is unknown: `tighten` makes gates ask at least
+    """Reaction to an agent, model or tool that the learned profile was not fitted on, or that is unknown: `tighten` makes gates ask at least
     for CONFIRM until the profile is fitted again; `report` only records it."""
     on_alarm: str = "report"
-    """What follows when feedback refutes a promise that is watched (`Grace(monitor=…)`): `report` only reports it; `confirm` makes the
-    gates that it concerns ask at least for CONFIRM until the profile is fitted again."""
+    """Reaction when feedback refutes a monitored promise (`Grace(monitor=…)`): `report` only reports it; `confirm` makes the affected gates ask
+    at least for CONFIRM until the profile is fitted again."""
     audit_rate: float = 0.0
     """Share of the actions that run without asking, 0 to 1, that is selected at random for a check by a person."""
     policies: Policies = field(default_factory=Policies)
@@ -185,9 +185,9 @@ class Settings:
     registry_url: str | None = None
     """Knowledge registry that traces are contributed to."""
     webhook_url: str | None = field(default=None, repr=False)
-    """Address that is notified of what happens to requests for approval; see `Webhook`. None notifies nobody."""
+    """Address that receives notifications about requests for approval; see `Webhook`. None sends none."""
     approval_link: str | None = None
-    """Address of a request for approval for people, with `{id}` in place of its id; notifications hold it."""
+    """Address of the page of a request for approval, with `{id}` in place of its id, for notifications."""
     source: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Source of each value that is not the default, for `grace-kp doctor`."""
 
@@ -207,7 +207,7 @@ class Settings:
                 earlier = values.get(name, Policies())
                 value, place = Policies(*earlier.places, value), ", ".join((*filter(None, [source.get(name)]), place))
             elif name == "unmeasured" and _UNMEASURED.index(value) < _UNMEASURED.index(values.get(name, value)):
-                continue  # where several places state it, the strictest holds
+                continue  # of several places, the strictest holds
             values[name], source[name] = value, place
         settings = cls(**values, source=source)
         _check_order(settings)
@@ -246,19 +246,19 @@ DEFAULTS = {name: getattr(Settings(), name) for name in _FIELDS}
 
 
 FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
-    # They cannot make a gate milder, and send nothing anywhere.
+    # These cannot make a gate milder or send data anywhere.
     **dict.fromkeys((
         "sample_rate", "domain", "novelty_cache_size", "novelty_cache_ttl", "max_text", "max_steps", "max_pending_mb", "overflow", "durability",
         "max_document_mb", "retention_days", "journal_ms", "prices", "judge_language", "judge_workers", "scorer_timeout", "embedding_device",
         "policies", "store",
     ), True),
-    # They can. `audit_rate` decides which labels count for a promise that is watched.
+    # These can. `audit_rate` decides which labels count for a monitored promise.
     **dict.fromkeys((
         "unmeasured", "threshold_silent", "threshold_notify", "threshold_confirm", "profile", "profile_digest", "on_mismatch", "audit_rate",
         "reviewers", "judge_cache", "gemini_model", "gemini_base_url", "embedding_model", "registry_url", "webhook_url", "approval_link",
     ), False),
     # Only values that are at least as strict as the default. A judge that runs out of time or calls falls back to 0.5. Without recording,
-    # gates ask; a judge that is not asked gets no texts.
+    # gates ask; a judge that is not asked receives no data.
     "enabled": lambda enabled: not enabled, "judge": ("always", "when_needed", "never").index,
     "capture_input": lambda captures: not captures, "capture_output": lambda captures: not captures,
     "privacy_level": ("private", "aggregated", "federated").index, "visibility": ("network", "org", "private").index,
@@ -268,10 +268,10 @@ FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
         "judge_calls_per_minute", "judge_tokens_per_minute", "judge_calls_per_run", "judge_tokens_per_run",
     ), lambda limit: limit or math.inf),
 }  # fmt: skip
-"""What a file that was found by searching may state: True for any value, False for nothing, or the strictness of a value.
+"""Values that a found file may state: True allows any value, False none; a function returns the strictness of a value.
 
-Of `policies` it may state floors, and as `store` a file below its own folder or below that of the default. Of several files, settings that
-are True count in the nearest; the others are combined to the strictest.
+It may state floors in `policies`, and as `store` a file below its own folder or that of the default. Of several files, the nearest decides
+settings that are True; of the others, the strictest value holds.
 """
 
 
@@ -280,7 +280,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Stated]:
         name = variable.removeprefix(PREFIX).lower()
         if variable in _ELSEWHERE or "kp" not in variable.lower():
             continue
-        place = f"environment variable {shown(variable)}"
+        place = f"environment variable {printable_name(variable)}"
         if variable.startswith(PREFIX):
             if name in _FIELDS and not value.strip(" \t\r\n,"):
                 continue  # an empty variable adds nothing
@@ -297,7 +297,7 @@ def _from_files(folder: Path | None, environ: Mapping[str, str]) -> Iterator[Sta
     named = environ.get(CONFIG, "").strip()
     try:
         place = Path(named).expanduser().absolute() if named or folder is None else folder.absolute()
-    except (OSError, RuntimeError) as error:  # the working directory is gone, or there is no such home
+    except (OSError, RuntimeError) as error:  # the working directory was deleted, or the home folder is unknown
         place_name = f"{CONFIG} {brief(named)}" if named else f"{FILE} in the working directory"
         raise SettingsError(
             f"{place_name} cannot be found: {reason(error)}; set {CONFIG} to the absolute path of a file, which may be empty"
@@ -308,7 +308,7 @@ def _from_files(folder: Path | None, environ: Mapping[str, str]) -> Iterator[Sta
         yield from _in_file(place, table)
     else:
         lacks = "has no table [tool.grace_kp]" if os.path.lexists(place) else "does not exist"
-        raise SettingsError(f"{CONFIG} names {shown(place)}, which {lacks}")
+        raise SettingsError(f"{CONFIG} names {printable_name(place)}, which {lacks}")
 
 
 def _from_found(start: Path) -> Iterator[Stated]:
@@ -316,7 +316,7 @@ def _from_found(start: Path) -> Iterator[Stated]:
     for number, (path, table) in enumerate(search(start)):
         for name, value, place in _in_file(path, table):
             if problem := _problem_in_found(name, value, path.parent):
-                vouched = path.name if path.parent == start else shown(path)
+                vouched = path.name if path.parent == start else printable_name(path)
                 raise SettingsError(
                     f"{name} ({place}) {problem} in a file that is found by searching folders, because an agent may have written it; "
                     f"set it in code or as {PREFIX}{name.upper()}, or vouch for the file with {CONFIG}={vouched}"
@@ -331,7 +331,7 @@ def _from_found(start: Path) -> Iterator[Stated]:
 
 
 def _problem_in_found(name: str, value: Any, folder: Path) -> str:
-    """Return why a file that was found in this folder may not state a setting; empty if it may."""
+    """Return why a file found in this folder may not state a setting; empty if it may."""
     rule = FOUND_FILES.get(name, False)
     if not rule:
         return "cannot be set"
@@ -351,20 +351,20 @@ def _problem_in_found(name: str, value: Any, folder: Path) -> str:
 
 
 def _in_file(path: Path, table: dict[str, Any]) -> Iterator[Stated]:
-    place = shown(path)
+    place = printable_name(path)
     for name, raw in table.items():
         is_path = name == "profile" and isinstance(raw, str) and is_profile_path(raw)
         yield name, _convert(name, str(path.parent / raw) if is_path else raw, place), place
 
 
 STORES = "memory: or sqlite:///path.db"
-"""The addresses of stores that work."""
+"""Supported addresses of stores."""
 
 
 def store_file(url: str) -> Path | None:
-    """Return the file that a store's address names; None for a store in memory."""
+    """Return the file of a store's address; None for a store in memory."""
     scheme, colon, rest = url.partition(":")
-    name = repr(re.sub(r"//[^@/]*@", "//…@", url))  # without a password
+    name = repr(re.sub(r"//[^@/]*@", "//…@", url))  # an address may hold a password, which no message shows
     if url == "memory:" or url.startswith("memory:?"):
         options = rest[1:].split("&") if rest else ()
         if not all(map(_MEMORY_OPTION.fullmatch, options)):
@@ -389,24 +389,24 @@ def store_file(url: str) -> Path | None:
         file = Path(path).expanduser()
         if path.endswith("/") or (file.exists() and not file.is_file()):
             raise ValueError(f"store {name} must name a file, not a directory or a device; known are {STORES}")
-    except (OSError, RuntimeError) as error:  # a part of the path is too long, or no user has this name
+    except (OSError, RuntimeError) as error:  # a part of the path is too long, or the user of `~name` is unknown
         raise ValueError(f"store {name} cannot be used: {reason(error)}; known are {STORES}") from None
     return file
 
 
 def check_database(file: Path) -> None:
-    """Refuse a file that is there and neither empty nor a SQLite database, and one of the kernel. The file is not changed."""
+    """Refuse a file of the kernel, and a non-empty file that is not a SQLite database. The file is not changed."""
     path = Path(os.path.realpath(file))
     if path.parts[1:2] in {("proc",), ("sys",)}:
         raise OSError("it is a file of the kernel")
     if not path.exists():
         return
-    if path.stat().st_size == 1:  # which SQLite counts as empty
+    if path.stat().st_size == 1:  # SQLite would treat it as empty
         raise OSError("file is not a database")
     import sqlite3
 
     try:
-        # SQLite reads the header, because closing a file that was opened otherwise releases the locks of this process on it.
+        # SQLite itself must read the header: closing a file that was opened otherwise releases the locks of this process on it.
         connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
         try:
             connection.execute("PRAGMA schema_version")
@@ -431,7 +431,7 @@ def _convert(name: str, raw: object, place: str) -> Any:
 def _string(name: str, raw: object, place: str) -> str:
     allowed = ""
     if not isinstance(raw, str) or not raw:
-        allowed = "a non-empty text"
+        allowed = "a non-empty string"
     elif name in _CHOICES and raw not in _CHOICES[name]:
         allowed = f"one of {', '.join(_CHOICES[name])}"
     elif name == "profile" and raw not in PROFILES and not is_profile_path(raw):
@@ -452,7 +452,7 @@ def _string(name: str, raw: object, place: str) -> str:
 
 
 def is_profile_path(profile: str) -> bool:
-    """Return whether a profile is named by the path of its file."""
+    """Return whether `profile` is a path instead of a name."""
     return profile.lower().endswith(".json")
 
 
@@ -470,7 +470,7 @@ def _number(name: str, raw: object, place: str) -> int | float:
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise TypeError
         value = int(raw) if integer else float(raw)
-        if isinstance(raw, float) and value != raw:  # 1.5 is not 1, and NaN is nothing
+        if isinstance(raw, float) and value != raw:  # 1.5 would be cut to 1, and NaN is never equal
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         allowed = "a whole number" if integer else "a number"
@@ -501,7 +501,7 @@ def _check_order(settings: Settings) -> None:
 
 
 def _policies(setting: str, raw: object, place: str) -> dict[str, str | dict[str, str]]:
-    # As a text: delete_*=confirm,send_mail=deny
+    # As a string: delete_*=confirm,send_mail=deny
     pairs = _table(setting, "floor", "action name to floor", raw, place)
     found: dict[str, str | dict[str, str]] = {}
     for name, policy in pairs.items():
@@ -538,12 +538,12 @@ def is_glob(name: str) -> bool:
 
 
 def check_name(name: object) -> None:
-    """Refuse what can be neither the name of an action nor a glob."""
+    """Refuse a value that is neither a possible name of an action nor a glob."""
     import fnmatch
     import unicodedata
 
     if not isinstance(name, str):
-        raise ValueError(f"the name of an action, or a glob, is a text, not {type(name).__name__}")
+        raise ValueError(f"the name of an action, or a glob, must be a string, not {type(name).__name__}")
     problem = next((why for form, why in _NO_NAMES if re.search(form, name, re.DOTALL | re.IGNORECASE)), "")
     if any(unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for letter in name.strip()):
         problem = "it has a character that cannot be seen"
@@ -555,7 +555,7 @@ def check_name(name: object) -> None:
 
 
 def _reviewers(setting: str, raw: object, place: str) -> dict[str, tuple[str, ...]]:
-    # As a text: ana=finance+legal,bob=finance
+    # As a string: ana=finance+legal,bob=finance
     pairs = _table(setting, "group+group", "name to list of groups", raw, place)
     found = {}
     for name, groups in pairs.items():
@@ -569,7 +569,7 @@ def _reviewers(setting: str, raw: object, place: str) -> dict[str, tuple[str, ..
 
 
 def _prices(setting: str, raw: object, place: str) -> dict[str, tuple[float, str]]:
-    # As a text: gemini-*=0.3 USD,other=2 EUR
+    # As a string: gemini-*=0.3 USD,other=2 EUR
     pairs = _table(setting, "price currency", "model name to price", raw, place)
     found = {}
     for name, price in pairs.items():
@@ -584,7 +584,7 @@ def _prices(setting: str, raw: object, place: str) -> dict[str, tuple[float, str
 
 
 def _table(setting: str, value: str, content: str, raw: object, place: str) -> dict[Any, Any]:
-    """Return a table, which a string states as name=value,name=value."""
+    """Return a table, or parse a string of the form name=value,name=value."""
     if isinstance(raw, dict):
         return raw
     if not isinstance(raw, str):

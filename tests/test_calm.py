@@ -70,7 +70,6 @@ def test_tests_that_pass_the_second_time_fail_nothing(tmp_path):
 
 
 def test_what_fails_twice_fails_the_run(tmp_path):
-    """The others are listed as flaky."""
     code, out = run(tmp_path, {"test_a.py": FLAKY.format(name="flaky"), "test_b.py": WRONG})
     assert 1 == code
     assert "== flaky: 1\n-- tests/test_a.py::test_flaky\n" in out
@@ -78,7 +77,6 @@ def test_what_fails_twice_fails_the_run(tmp_path):
 
 @pytest.mark.parametrize("room", ["gating", "store/deep"])
 def test_a_failure_that_may_be_a_race_fails_the_run(tmp_path, room):
-    """It does not run again, and neither do the others."""
     code, out = run(tmp_path, {f"{room}/test_a.py": FLAKY.format(name="flaky"), "test_b.py": FLAKY.format(name="b")})
     assert 1 == code
     assert "== not calm: tests/" in out
@@ -88,7 +86,6 @@ def test_a_failure_that_may_be_a_race_fails_the_run(tmp_path, room):
 
 @pytest.mark.parametrize(("count", "code"), [(10, 0), (11, 1)])
 def test_many_failures_are_no_accident(tmp_path, count, code):
-    """Ten may run again; more fail the run."""
     files = {f"test_{number}.py": FLAKY.format(name="flaky") for number in range(count)}
     found, out = run(tmp_path, files)
     assert code == found, out

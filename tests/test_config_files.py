@@ -113,7 +113,6 @@ def test_a_file_without_permission_is_an_error(folder, name, locked):
 
 
 def test_an_escaped_table_name_is_read(folder):
-    """TOML lets a quoted name state any character by its number."""
     (folder / "pyproject.toml").write_text('["tool"."\\u0067race\\U0000005Fkp".policies]\nwire = "deny"\n')
     assert_denied()
 
@@ -121,7 +120,6 @@ def test_an_escaped_table_name_is_read(folder):
 @pytest.mark.parametrize("name", ["grace_kp.toml", "pyproject.toml"])
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_another_encoding_is_an_error(folder, name, encoding):
-    """TOML is UTF-8."""
     (folder / name).write_bytes((POLICY if name == "grace_kp.toml" else TABLE).encode(encoding))
     assert f"{folder / name}: cannot be read: " in refusal()
 
@@ -134,7 +132,6 @@ def test_another_encoding_is_an_error(folder, name, encoding):
     ],
 )  # fmt: skip
 def test_a_project_file_with_our_table_must_be_whole(folder, text):
-    """Whatever is wrong with it, and wherever."""
     (folder / "pyproject.toml").write_text(text)
     assert f"{folder / 'pyproject.toml'}: cannot be read: " in refusal()
 
@@ -147,7 +144,6 @@ def test_a_project_file_with_our_table_must_be_whole(folder, text):
     ],
 )  # fmt: skip
 def test_a_project_file_without_our_table_may_be_broken(folder, text):
-    """Its faults are not ours to report; policies above it hold."""
     (folder.parent / "grace_kp.toml").write_text(POLICY)
     (folder / "pyproject.toml").write_bytes(text)
     assert_denied()
@@ -167,7 +163,6 @@ def test_a_file_whose_name_is_nearly_right_is_an_error(folder, name):
 
 
 def test_other_names_are_not_ours(folder):
-    """Copies and files that only begin alike."""
     (folder / "grace_kp.toml").write_text(POLICY)
     for name in ("grace_kp.toml.bak", "my_grace_kp.toml", "grace_kp.json", "grace.toml", "grace_kp_old.toml"):
         (folder / name).write_text("[")
@@ -182,7 +177,6 @@ def test_other_names_are_not_ours(folder):
     ],
 )  # fmt: skip
 def test_a_table_whose_name_is_nearly_right_is_an_error(folder, table):
-    """Also beside the table with the right name."""
     for beside in ("", "[tool.grace_kp]\n"):
         (folder / "pyproject.toml").write_text(f'{beside}[{table}.policies]\nwire = "deny"\n')
         found = table.replace('"', "")
@@ -193,7 +187,6 @@ def test_a_table_whose_name_is_nearly_right_is_an_error(folder, table):
 
 
 def test_a_dependency_is_not_a_table(folder):
-    """The name of the package in other tables means nothing here."""
     text = '[project]\nname = "grace-kp"\ndependencies = ["grace-kp"]\n[tool.uv.sources]\ngrace-kp = {path = "x"}\n[tool.poetry.dependencies]\ngrace-kp = "1"\n[tool.grace-kp-plugin]\nx = 1\n[dependency-groups]\ngrace-kp = []\n'
     (folder / "pyproject.toml").write_text(text)
     (folder.parent / "grace_kp.toml").write_text(POLICY)
@@ -201,7 +194,6 @@ def test_a_dependency_is_not_a_table(folder):
 
 
 def test_a_path_with_a_line_break_stays_in_one_line(folder, monkeypatch):
-    """An agent may name folders as it likes."""
     odd = folder / "a\nb"
     (odd / "grace_kp.toml").mkdir(parents=True)
     monkeypatch.chdir(odd)

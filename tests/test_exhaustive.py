@@ -21,7 +21,6 @@ def test_a_product_keeps_each_value_of_both_dimensions():
 
 
 def test_examples_are_in_proportion_to_the_profile():
-    """And never fewer than ten."""
     share = settings.default.max_examples / 200
     assert round(400 * share) == examples(400).max_examples
     assert 10 == examples(1).max_examples

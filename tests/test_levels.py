@@ -37,7 +37,6 @@ def test_the_words(enum, words):
 
 @pytest.mark.parametrize("enum", [InterventionLevel, InterventionAction, StepType, PrivacyLevel, Visibility])
 def test_another_word_is_refused(enum):
-    """The vocabularies are closed, and spelled one way."""
     for word in ("", "SILENT", "Thought", "maybe", None, 0):
         with pytest.raises(ValueError, match="is not a valid"):
             enum(word)
@@ -53,7 +52,6 @@ def test_what_follows_from_each_word():
 
 @given(LEVELS, LEVELS)
 def test_a_floor_never_makes_a_level_milder(level, floor):
-    """`at_least` gives the stricter of the two, whichever way round."""
     raised = level.at_least(floor)
     assert max(level.severity, floor.severity) == raised.severity
     assert raised is floor.at_least(level)

@@ -21,18 +21,15 @@ class Vectors:
     ("value", "is_judge"), [(lambda prompt: "yes", True), (str, True), ("yes", False), (None, False)]
 )
 def test_any_callable_is_a_judge(value, is_judge):
-    """A function, a class, an object with `__call__`."""
     assert is_judge is isinstance(value, Judge)
 
 
 def test_an_embedder_has_dimensions_and_embed():
-    """A plain function lacks both."""
     assert isinstance(Vectors(), Embedder)
     assert not isinstance(lambda text: [0.0], Embedder)
 
 
 def test_a_reply_is_its_text():
-    """With model, tokens and attempts, all optional."""
     reply = JudgeReply("0.7", model="m", tokens_in=10, tokens_out=2, attempts=3)
     assert ("0.7", "m", 10, 2, 3) == (reply, reply.model, reply.tokens_in, reply.tokens_out, reply.attempts)
     plain = JudgeReply("0.7")

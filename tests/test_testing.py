@@ -10,7 +10,6 @@ from grace_kp.testing import FakeClock, ScriptedJudge, ScriptedReviewer, capture
 
 
 def test_capture_is_of_this_context_only():
-    """Two threads that capture at once see their own traces."""
     grace = make_grace()
     seen = {}
 
@@ -30,8 +29,6 @@ def test_capture_is_of_this_context_only():
 
 
 def test_a_fixed_clock_and_fixed_ids_make_a_trace_reproducible():
-    """The same run twice gives the same document, to the letter."""
-
     def once():
         grace = make_grace(clock=FakeClock(tick_ns=1_000_000), new_id=fixed_ids())
 
@@ -48,7 +45,6 @@ def test_a_fixed_clock_and_fixed_ids_make_a_trace_reproducible():
 
 
 def test_fixed_ids_count_the_runs_in_the_order_in_which_they_begin():
-    """Whichever run asks for its id first, and whichever ends first."""
     grace = make_grace()
     with grace.run("first") as first, grace.run("second") as second:
         drawn = [second.id[-1], first.id[-1]]

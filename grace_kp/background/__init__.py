@@ -1,4 +1,4 @@
-"""Background work: the only room that starts threads, and the one place for forks and exits. It knows nothing about traces."""
+"""Background work: the only room that starts threads or registers hooks for forks and exits. It knows nothing about traces."""
 
 from grace_kp.background._calls import (
     DeadlineExceeded,

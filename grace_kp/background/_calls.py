@@ -1,7 +1,7 @@
-"""Calls in threads of this library: with a deadline, from a running event loop, several at a time, or again after a while.
+"""Calls in threads of this library: with a deadline, from a running event loop, or several in parallel.
 
-Every thread is a daemon, so none keeps the interpreter from exiting. Python cannot stop a thread. One that misses its deadline is abandoned:
-its result is dropped, and nothing waits for it.
+Every thread is a daemon, so none keeps the interpreter from exiting. Python cannot stop a thread: one that misses its deadline is abandoned,
+and its result is dropped.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import inspect
 import math
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 LONGEST_SECONDS = 1e9
-"""Stands for any longer time, so that it can be added to a clock."""
+"""Maximum of a waiting time. It can still be added to a clock."""
 
 
 class BackgroundThread(threading.Thread):
-    """A thread of this library. No event loop of the user's runs in it."""
+    """A thread of this library. It never runs an event loop of the user."""
 
     def __init__(
         self, work: Callable[[], object], *, name: str, context: contextvars.Context, may_wait: bool = True
@@ -36,7 +37,7 @@ class BackgroundThread(threading.Thread):
 
 
 def may_wait() -> bool:
-    """Whether the current thread may wait for background work: False where that work is waiting for the thread itself."""
+    """Return whether the current thread may wait for background work. It may not if that work waits for this thread."""
     return getattr(threading.current_thread(), "may_wait", True)
 
 
@@ -66,7 +67,7 @@ class DeadlineExceeded(Exception):
 
 
 class _Call(Generic[R]):
-    """A call that runs in a thread of its own, with the caller's context variables, and how it ended."""
+    """A call in a separate thread, with the caller's context variables, and its outcome."""
 
     def __init__(self, call: Callable[[], R], name: str, on_end: Callable[[], object] | None = None) -> None:
         self._call, self._on_end = call, on_end
@@ -92,10 +93,11 @@ class _Call(Generic[R]):
 
 
 def call_within(seconds: float | None, call: Callable[[], R], *, name: str, or_inline: bool = False) -> R:
-    """Return the result of `call`, which runs in a thread of its own and is abandoned after `seconds`.
+    """Return the result of `call`, which runs in a separate thread and is abandoned after `seconds`.
 
     Args:
         seconds: the deadline; without one, the call runs in the current thread.
+        or_inline: run the call in the current thread if no thread can be started, because the interpreter exits.
     """
     if seconds is None:
         return call()
@@ -111,7 +113,7 @@ def call_within(seconds: float | None, call: Callable[[], R], *, name: str, or_i
 
 
 def begin(call: Callable[[], object], *, name: str) -> bool:
-    """Run `call` in a thread of its own that nobody waits for; return False where no thread can be started, because the interpreter exits."""
+    """Start `call` in a separate thread; return False if no thread can be started, because the interpreter exits."""
     try:
         _Call(call, name)
     except RuntimeError:
@@ -120,36 +122,29 @@ def begin(call: Callable[[], object], *, name: str) -> bool:
 
 
 def finish(value: Awaitable[R] | R) -> R:
-    """Return `value`, or the result of an awaitable, which gets an event loop of its own.
+    """Return `value`; await it first if it is an awaitable, in a new event loop in another thread.
 
-    The loop runs in a thread of its own, as the current thread may have a loop: one that runs, or one that `asyncio.run` would unset.
+    The current thread may already have a loop: a running one, or one that `asyncio.run` would unset.
     """
     if not inspect.isawaitable(value):
         return value
     import asyncio
 
-    async def awaited() -> R:
+    async def await_value() -> R:
         return await value
 
-    try:
-        started = _Call(lambda: asyncio.run(awaited()), "event loop")
-    except RuntimeError:  # the interpreter exits
-        return asyncio.run(awaited())
-    started.ended.wait()
-    return started.result()
+    return call_within(LONGEST_SECONDS, lambda: asyncio.run(await_value()), name="event loop", or_inline=True)
 
 
 async def in_thread(call: Callable[[], R], *, name: str) -> R:
-    """Return the result of `call`, which runs in a thread of its own. Unlike `asyncio.to_thread`, no loop waits for the thread to end."""
+    """Return the result of `call`, which runs in a separate thread. Unlike with `asyncio.to_thread`, no loop waits for the thread when it closes."""
     import asyncio
 
     loop, ended = running_loop(), asyncio.Event()
 
     def wake() -> None:
-        try:
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits
             loop.call_soon_threadsafe(ended.set)
-        except RuntimeError:
-            return  # the loop is closed, and nobody waits any more
 
     started = _Call(call, name, wake)
     await ended.wait()
@@ -157,7 +152,7 @@ async def in_thread(call: Callable[[], R], *, name: str) -> R:
 
 
 async def await_within(seconds: float | None, awaitable: Awaitable[R]) -> R:
-    """Return the result of `awaitable`, which is cancelled after `seconds` and not waited for any longer."""
+    """Return the result of `awaitable`, which is cancelled after `seconds`; the cancellation is not waited for."""
     import asyncio
 
     task = asyncio.ensure_future(awaitable)
@@ -173,7 +168,7 @@ async def await_within(seconds: float | None, awaitable: Awaitable[R]) -> R:
 
 
 def for_each(work: Callable[[T], object], items: Iterable[T], *, threads: int, name: str) -> None:
-    """Do `work` for each item, up to `threads` at a time; the first exception is raised when all have ended."""
+    """Call `work` with each item, up to `threads` in parallel; raise the first exception after all calls have ended."""
     waiting = list(items)
     if threads < 2 or len(waiting) < 2:
         for item in waiting:
@@ -193,7 +188,7 @@ def for_each(work: Callable[[T], object], items: Iterable[T], *, threads: int, n
 
 
 def retry_after(header: str | None) -> float | None:
-    """Return the seconds that a Retry-After header asks for, as a number or as a date; None where it holds neither."""
+    """Return the seconds that a Retry-After header asks for; None unless it holds a number or a date."""
     if not header:
         return None
     try:

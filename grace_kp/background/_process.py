@@ -1,6 +1,6 @@
-"""What happens to background work when the process forks and when it exits, and how losses are reported there.
+"""Hooks for forks and for the exit of the process, and reports of lost data.
 
-Both hooks are registered here and nowhere else.
+Both hooks are registered only here.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 LOCK_SECONDS = 5.0
-"""How long a fork waits for a lock. A lock that is busy for longer is replaced in the child all the same."""
+"""Seconds that a fork waits for a lock. If it stays busy, the child replaces it anyway."""
 IMPORT_SECONDS = 60.0
-"""How long a fork waits for a lock under which modules are imported. A module that is half imported stays so in the child."""
+"""Seconds that a fork waits for a lock under which modules are imported. A half-imported module would stay half imported in the child."""
 STEP_BACK_SECONDS = 0.0005
 LOCK_ATTEMPTS = 100
-"""How often a fork begins anew because another thread creates residents."""
+"""Attempts to take all locks while other threads create residents."""
 EXIT_PRIORITY = 100
-"""When a child of multiprocessing leaves, among the finalizers of other libraries: early, while they still work."""
+"""Priority among the finalizers of a multiprocessing child: early, while other libraries still work."""
 _log = logging.getLogger("grace_kp.background")
 _loss_log = logging.getLogger("grace_kp")
 
@@ -47,51 +47,51 @@ class Lock(Protocol):
 
 
 class Resident:
-    """An object with locks, threads or unfinished work, which `watch` tells about forks and about the exit."""
+    """An object with locks, threads or unfinished work, which `watch` notifies of forks and of the exit."""
 
     __slots__ = ("__weakref__",)
 
     def import_locks(self) -> Iterable[Lock]:
-        """Return the locks under which modules are imported: a fork takes them first, and waits for them much longer."""
+        """Return the locks under which modules are imported. A fork takes them first and waits longer for them."""
         return ()
 
     def fork_locks(self) -> Iterable[Lock]:
-        """Return the locks that the forking thread holds during a fork. Each is taken before the next is asked for."""
+        """Return the locks that the forking thread holds during a fork. It takes each before it asks for the next."""
         return ()
 
     def after_fork(self) -> None:
-        """Replace locks and drop the parent's work, in the child. No other thread exists there; wake no worker from here."""
+        """In the child, replace locks and drop the parent's work. No other thread exists there. Do not wake a worker here."""
 
     def at_exit(self) -> None:
-        """Finish what can be finished in bounded time, as the interpreter exits."""
+        """Finish work in bounded time while the interpreter exits."""
 
 
 class Process:
-    """The residents of this process. They are not kept alive."""
+    """The residents of this process, held weakly."""
 
     def __init__(self) -> None:
         self._residents: WeakValueDictionary[tuple[bool, int], Resident] = WeakValueDictionary()
         self._numbers = itertools.count()
         self._held: dict[int, list[Lock]] = {}
         self._forking: set[int] = set()
-        """Threads that wait for locks before a fork."""
+        """Ids of the threads that wait for locks before a fork."""
         self._has_exited = False
         self._is_registered = False
         self._finalizer: Finalize | None = None
 
     def watch(self, resident: Resident, *, last: bool = False) -> None:
-        """Tell `resident` about forks and about the exit, from now on. After the exit it leaves at once."""
+        """Notify `resident` of forks and of the exit from now on. After the exit, finish it at once."""
         self._residents[last, -next(self._numbers)] = resident
         if self._has_exited:
             self._leave(resident)
 
     def residents(self) -> list[Resident]:
-        """Return the residents in the order in which they leave: the newest first, those that leave last at the end."""
+        """Return the residents in the order of `exit`: newest first, then those watched with `last`."""
         references = sorted(self._residents.valuerefs(), key=lambda reference: reference.key)
         return [resident for reference in references if (resident := reference()) is not None]
 
     def before_fork(self) -> None:
-        """Take all locks: what another thread holds during the fork would stay locked in the child for ever."""
+        """Take all locks. A lock that another thread holds during the fork would stay locked in the child."""
         thread = threading.get_ident()
         self._forking.add(thread)
         try:
@@ -110,20 +110,19 @@ class Process:
             self._forking.discard(thread)
 
     def let_forks_go_first(self) -> None:
-        """Leave the interpreter to the holder of a lock that a fork waits for. Call it in threads that record.
+        """Yield the interpreter to the holder of a lock that a fork waits for. Recording threads call it.
 
-        A thread that computes keeps the interpreter for 5 ms whenever it gets it, and the holder asks for it many times.
+        A computing thread keeps the interpreter for 5 ms each time, and the holder needs it many times.
         """
         if self._forking:
             time.sleep(STEP_BACK_SECONDS)
 
     def after_fork_in_parent(self) -> None:
-        """Release the locks."""
         for lock in reversed(self._held.pop(threading.get_ident(), [])):
             lock.release()
 
     def after_fork(self) -> None:
-        """Let every resident forget the parent's work, in the child."""
+        """In the child, have every resident drop the parent's work."""
         self._held, self._forking = {}, set()
         for resident in self.residents():
             resident.after_fork()
@@ -131,9 +130,9 @@ class Process:
         self.prepare_exit()
 
     def prepare_exit(self) -> None:
-        """Have a child of multiprocessing finish its work: it ends without the handlers of `atexit`, but runs these finalizers.
+        """Register a finalizer with multiprocessing, whose children exit without the handlers of `atexit`.
 
-        Called whenever work begins, because this library may be imported in the child, and a starting child forgets all finalizers.
+        Workers call it when work begins: the library may be imported in the child, and a starting child drops all finalizers.
         """
         util = sys.modules.get("multiprocessing.util")
         if util is None or not hasattr(util, "_exit_function"):  # not imported, or not completely
@@ -152,7 +151,7 @@ class Process:
             self.exit()
 
     def exit(self) -> None:
-        """Let every resident finish, once; one that fails does not keep the others from finishing."""
+        """Finish every resident, once. A failure of one does not affect the others."""
         if self._has_exited:
             return
         self._has_exited = True
@@ -169,7 +168,7 @@ class Process:
 
 
 def is_subinterpreter() -> bool:
-    """Return whether this is not the first interpreter of its process. Others cannot load numpy or pydantic, and some hang when they try."""
+    """Return whether this is a sub-interpreter. These cannot load numpy or pydantic, and some hang when they try."""
     try:
         if sys.version_info >= (3, 13):
             import _interpreters as interpreters
@@ -181,15 +180,12 @@ def is_subinterpreter() -> bool:
 
 
 def report_loss(message: str) -> None:
-    """Write `message` as one line to stderr, and to the handlers of logging where a program has any. This never raises.
-
-    Without a stderr (`pythonw`, a daemon that closed it), only logging gets the message.
-    """
+    """Write `message` as one line to stderr, if there is one, and to the handlers of logging. Never raise."""
     line = f"grace_kp: {' '.join(message.split())}"
     with suppress(Exception):
         stream, is_original = sys.stderr, sys.stderr is sys.__stderr__
         if stream is not None and is_original:
-            # Past the buffer: a daemon thread that holds the buffer's lock aborts an interpreter that exits.
+            # Bypass the buffer: a daemon thread that holds its lock aborts an exiting interpreter.
             os.write(stream.fileno(), f"{line}\n".encode(stream.encoding, "backslashreplace"))
         elif stream is not None:
             stream.write(line + "\n")

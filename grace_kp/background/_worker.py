@@ -1,7 +1,4 @@
-"""Threads that do the work of an object whenever it has some, and locks for work in many small pieces.
-
-The object owns its queue; the worker owns the threads.
-"""
+"""Worker threads for an object that owns its queue, and locks for work in many small pieces."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 5.0
 MAX_STEPS_BACK = 200
-"""How often a thread steps back at most. On a busy machine the thread that waits needs a while to wake up."""
+"""Maximum number of steps back. On a busy machine the waiting thread needs a while to wake up."""
 
 
 def is_mine(lock: object) -> bool:
@@ -31,9 +28,9 @@ def is_mine(lock: object) -> bool:
 
 
 class Latch:
-    """An event for one thread that waits. A signal handler or a finalizer may open it anywhere.
+    """An event for one waiting thread, which a signal handler or a finalizer may open at any time.
 
-    `threading.Event` holds a lock while it is set, and would wait for itself where the same thread is just setting it.
+    `threading.Event` takes a lock to set it, so a signal handler that interrupts `set` would wait for itself.
     """
 
     def __init__(self) -> None:
@@ -41,19 +38,19 @@ class Latch:
         self._lock.acquire()
 
     def open(self) -> None:
-        """Let the thread go on that waits, or the next that would."""
-        with suppress(RuntimeError):  # it is open
+        """Release the waiting thread, or the next one that waits."""
+        with suppress(RuntimeError):  # it is open already
             self._lock.release()
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to `seconds` until it is open, and close it again; return whether it was open."""
+        """Wait up to `seconds` until it is open, then close it; return whether it was open."""
         return self._lock.acquire(timeout=seconds) if seconds > 0 else self._lock.acquire(blocking=False)
 
 
 class PoliteLock:
-    """A reentrant lock whose holder sees that others wait for it.
+    """A reentrant lock whose holder can let waiting threads go first.
 
-    A thread that releases an ordinary lock and takes it again at once keeps the others out, because it still holds the interpreter.
+    With an ordinary lock, a thread that releases it and takes it again at once keeps the others out, because it still holds the interpreter.
     """
 
     def __init__(self) -> None:
@@ -61,7 +58,7 @@ class PoliteLock:
         self._waiting: deque[None] = deque()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take the lock; return False where it stays busy for `timeout` seconds."""
+        """Take the lock; return False if it stays busy for `timeout` seconds."""
         if self._lock.acquire(blocking=False):
             return True
         if not blocking:
@@ -73,7 +70,7 @@ class PoliteLock:
             self._waiting.pop()
 
     def release(self) -> None:
-        """Release the lock."""
+        """Release the lock once."""
         self._lock.release()
 
     def let_go(self) -> None:
@@ -90,7 +87,7 @@ class PoliteLock:
         return is_mine(self._lock)
 
     def step_back(self) -> None:
-        """Let those go first who wait. The caller has released the lock and is about to take it again."""
+        """Let waiting threads go first. Call it between a release and the next acquire."""
         for _ in range(MAX_STEPS_BACK):
             if not self._waiting:
                 return
@@ -105,11 +102,10 @@ class PoliteLock:
 
 
 class Worker(Resident):
-    """Calls a method of its owner in a thread whenever it is woken, and again when the method asks for it.
+    """Calls a method of its owner in a thread when it is woken, and again when the method asks for it.
 
-    Threads start when they are needed and end when there was nothing to do for a while. From a wake until the work is done the
-    owner is kept alive; an idle thread does not keep it. In a forked child the worker begins anew. Its threads see none of the
-    context variables of whoever wakes it.
+    Threads start on demand and end after an idle time. The worker keeps its owner alive from a wake until the work is done, but not while
+    idle. A forked child starts without threads. The threads do not inherit context variables.
     """
 
     def __init__(
@@ -124,8 +120,8 @@ class Worker(Resident):
         """Start no thread yet.
 
         Args:
-            work: a method of the owner, which must not raise. It returns the seconds after which it wants to be called again: 0 for
-                at once, None for when the worker is woken.
+            work: a method of the owner, which must not raise. It returns the seconds until its next call: 0 for at once, None to wait for
+                a wake.
         """
         self._method = weakref.WeakMethod(work)
         self._name, self._most, self._idle_seconds, self._may_wait = name, threads, idle_seconds, may_wait
@@ -134,7 +130,7 @@ class Worker(Resident):
         watch(self)
 
     def after_fork(self) -> None:
-        """Forget the threads: they are the parent's."""
+        """Forget the parent's threads."""
         self._changed = threading.Condition()
         self._threads: set[threading.Thread] = set()
         self._idle: set[threading.Thread] = set()
@@ -142,7 +138,7 @@ class Worker(Resident):
         self._work: Callable[[], float | None] | None = None
 
     def wake(self) -> bool:
-        """Have the work done soon; False where no thread can do it, because the worker was stopped or the interpreter exits."""
+        """Request a call of the work; return False if no thread can run it, because the worker was stopped or the interpreter exits."""
         with self._changed:
             if self._stopped:
                 return False
@@ -155,7 +151,7 @@ class Worker(Resident):
             return bool(self._threads)
 
     def finish_call(self, seconds: float) -> bool:
-        """Have the work done once more, and wait for the end of that call; False when it takes longer than `seconds` or no thread can do it."""
+        """Request another call of the work and wait for its end; return False if it takes longer than `seconds` or no thread can run it."""
         before = self._begun
         ends = time.monotonic() + seconds
         is_awake = self.wake()
@@ -163,7 +159,8 @@ class Worker(Resident):
             time.sleep(0.001)
         return self._ended > before
 
-    def _is_owned(self) -> bool:  # as a lock has it, for `is_mine`: the current thread is just waking it
+    # The name that `is_mine` looks for: whether the current thread is just waking this worker.
+    def _is_owned(self) -> bool:
         return is_mine(self._changed)
 
     @property
@@ -171,27 +168,16 @@ class Worker(Resident):
         """Whether a thread works or waits for work."""
         return bool(self._threads)
 
-    def abandon(self) -> None:
-        """Leave the threads to themselves. Each ends when its call returns; the next wake starts another."""
-        with self._changed:
-            self._forget()
-
     def stop(self, seconds: float) -> None:
-        """End the threads, waiting up to `seconds` for each call to return. Nothing wakes the worker any more."""
+        """End the threads, waiting up to `seconds` for each call to return. Later wakes have no effect."""
         with self._changed:
             self._stopped = True
-            threads = self._forget()
+            threads, self._threads = self._threads, set()
+            self._idle, self._wakes, self._work = set(), 0, None
+            self._changed.notify_all()
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(seconds)
-
-    def _forget(self) -> set[threading.Thread]:
-        threads, self._threads = self._threads, set()
-        self._idle = set()
-        self._wakes = 0
-        self._work = None
-        self._changed.notify_all()
-        return threads
 
     def _start(self) -> None:
         prepare_exit()
@@ -212,7 +198,7 @@ class Worker(Resident):
                 self._threads.discard(thread)
 
     def _call_once(self, thread: threading.Thread) -> bool:
-        """Do the work once and wait for more; False when the thread is to end."""
+        """Do the work once and wait for more; return False when the thread must end."""
         with self._changed:
             self._wakes = max(0, self._wakes - 1)
             self._begun += 1
@@ -221,7 +207,7 @@ class Worker(Resident):
         if work is None:
             return False
         pause = work()
-        del work
+        del work  # a bound method would keep the owner alive while the thread is idle
         with self._changed:
             self._ended = max(self._ended, number)
             if thread in self._threads and not self._wakes and pause != 0:

@@ -1,7 +1,4 @@
-"""The command line: its commands, and the conversion of errors into a line and an exit code.
-
-Exit codes: 0 success, 1 failure, 2 wrong usage. Users never see a traceback.
-"""
+"""The commands, and the conversion of errors into one line and an exit code: 0 success, 1 failure, 2 wrong usage."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._approval_audit import export, forget, restored, verify
+from grace_kp.cli._approval_audit import export, forget, mark_restored, verify
 from grace_kp.cli._approval_decisions import decision_commands
 from grace_kp.cli._approval_standing import standing
 from grace_kp.cli._approval_work import work
@@ -71,8 +68,9 @@ app.add_typer(traces, name="traces")
 app.add_typer(rubric, name="rubric")
 for verb, command in decision_commands():
     approvals.command(verb)(command)
-for command in (watch, work, verify, export, restored, forget):
+for command in (watch, work, verify, export, forget):
     approvals.command()(command)
+approvals.command("restored")(mark_restored)
 approvals.add_typer(standing, name="standing")
 app.add_typer(approvals, name="approvals")
 app.add_typer(serve, name="serve")
@@ -89,26 +87,26 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows a substitute; that is no reason to stop.
+        # Print a substitute for a character that the terminal lacks.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
     try:
         code = app(arguments, standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe; Python must not report that when it closes the stream.
+        # The reader closed the pipe. Python would report an error when it closes the stream at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (typer.Abort, KeyboardInterrupt):
         sys.stderr.write("\n")
         return 130
     except Exception as error:  # noqa: BLE001 — the only place where errors become lines
-        return _failed(error)
+        return _report(error)
     return code if isinstance(code, int) else 0
 
 
-def _failed(error: Exception) -> int:
-    # Some versions of Typer use click, others bring a copy: errors are recognised by their attributes.
+def _report(error: Exception) -> int:
+    # Some versions of Typer use click, others a copy of it, so errors are recognised by their attributes.
     code = getattr(error, "exit_code", None)
     if isinstance(code, int) and not hasattr(error, "format_message"):
         return code

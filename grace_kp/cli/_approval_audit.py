@@ -1,4 +1,4 @@
-"""`grace-kp approvals verify | export | restored | forget`: the chain behind approvals, for whoever has to prove or keep it."""
+"""`grace-kp approvals verify | export | restored | forget`: the audit chain of approvals."""
 
 from __future__ import annotations
 
@@ -10,28 +10,35 @@ from typing import Annotated
 import typer
 
 from grace_kp.cli._approvals import seconds_since
-from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, describe_store, open_inbox
+from grace_kp.cli._lookup import (
+    ByOption,
+    JsonOption,
+    StoreOption,
+    YesOption,
+    actor,
+    change_inbox,
+    describe_store,
+    open_inbox,
+)
 from grace_kp.cli._output import clean, confirm, console, put_json, put_jsonl
 from grace_kp.cli._page import put_outcome, put_text
 from grace_kp.pages import count_text
 
 SHOWN = 20
-"""Problems that are shown; --json lists more."""
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a confirmation.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
+"""Maximum of problems shown without --json."""
 
 
 def verify(
     store: StoreOption = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File of checkpoints that was kept elsewhere; without one, only accidents are found.")
+        Path | None, typer.Option(help="File of checkpoints that was kept elsewhere. Without one, only accidental changes are found.")
     ] = None,
     write_checkpoint: Annotated[
-        Path | None, typer.Option("--write-checkpoint", help="Append a checkpoint of what was verified to this file.")
+        Path | None, typer.Option("--write-checkpoint", help="Append a checkpoint of the verified chain to this file.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Verify that no entry of the chain was changed, removed, inserted or reordered. The exit code is 1 if a problem was found.
+    """Verify that no entry of the chain was changed, removed, inserted or reordered. Exit with 1 if a problem was found.
 
     Example: grace-kp approvals verify --checkpoint /mnt/audit/approvals.jsonl --write-checkpoint /mnt/audit/approvals.jsonl
     """
@@ -62,19 +69,19 @@ def verify(
         raise typer.Exit(1)
 
 
-def restored(
+def mark_restored(
     store: StoreOption = None, by: ByOption = None, yes: YesOption = False, as_json: JsonOption = False
 ) -> None:
-    """After a restore from a backup: mark everything approved or started as unknown, and end standing approvals.
+    """After a restore from a backup, mark approved and started actions as unknown, and end standing approvals.
 
-    The backup may not know of actions that ran after it was taken. Settle each with `reconcile`.
+    Actions may have run after the backup was taken. Settle each with `reconcile`.
     """
     person = actor(by)
     with change_inbox(store) as inbox:
         if not yes:
             confirm(
                 "mark everything",
-                f"Mark everything approved or started in {describe_store(store)} as unknown? Each then needs `reconcile`.",
+                f"Mark all approved and started actions in {describe_store(store)} as unknown? Each then needs `reconcile`.",
             )
         count = inbox.verbs.restored(by=person)
     hint = "\n`grace-kp approvals list --state unknown` lists them; settle each with `reconcile`" if count else ""
@@ -82,13 +89,15 @@ def restored(
 
 
 def forget(
-    older_than: Annotated[str, typer.Option("--older-than", help="Ended before this time: 90d (ago), 2026-01-31.")],
+    older_than: Annotated[
+        str, typer.Option("--older-than", help="Only approvals that ended before this time: 90d (ago), 2026-01-31.")
+    ],
     store: StoreOption = None,
     by: ByOption = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete arguments, notes and results of approvals that have ended. The chain stays verifiable.
+    """Delete the arguments, notes and results of ended approvals. The chain stays verifiable.
 
     Example: grace-kp approvals forget --older-than 90d
     """
@@ -110,9 +119,9 @@ def export(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Output file; - is standard output.")] = "-",
     store: StoreOption = None,
     after: Annotated[int, typer.Option(min=0, help="Number of the last entry that was exported before.")] = 0,
-    contents: Annotated[bool, typer.Option("--contents/--no-contents", help="With arguments, notes and results.")] = True,
+    contents: Annotated[bool, typer.Option("--contents/--no-contents", help="Include arguments, notes and results.")] = True,
 ) -> None:  # fmt: skip
-    """Write the chain as JSON lines, which can be verified without this library.
+    """Write the chain as JSON lines. They can be verified without this library.
 
     Example: grace-kp approvals export chain.jsonl --no-contents
     """

@@ -1,11 +1,12 @@
 """`grace-kp approvals approve | reject | edit | respond | skip | retry | withdraw | reconcile`: verbs on requests for approval.
 
-At a terminal each request is shown and confirmed; elsewhere `--yes` is needed. Consent carries the digest that was shown, so that a change in
-between fails. With `--yes` nothing is shown: consent to an edit by somebody else then needs `--digest`, or an earlier `show`. What cannot be shown
-in full is not approved by a plain yes.
+At a terminal each request is shown and confirmed; elsewhere `--yes` is needed. Consent carries the digest that was shown, so that it fails if
+the request has changed. With `--yes` nothing is shown: consent to another person's edit then needs `--digest`, or an earlier `show`. A plain
+yes does not approve arguments that cannot be shown in full.
 
-`edit` replaces arguments and consents to the result, after the difference was shown. `NAME=VALUE` takes the kind of value from the schema of the action, or else from the value that is there: a text parameter takes the characters
-as they are, others take JSON, and dates, decimals and the like take their text. `NAME:=JSON` takes JSON whatever the parameter.
+`edit` shows the difference, replaces arguments and consents to the result. `NAME=VALUE` takes the type from the schema of the action, or else
+from the present value: a string parameter takes the characters, dates and decimals take their written form, others take JSON. `NAME:=JSON`
+takes JSON for any parameter.
 """
 
 from __future__ import annotations
@@ -19,9 +20,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._approval_page import TO_BE_USED, call_text, id_text, names_text, opaque, put_question
-from grace_kp.cli._lookup import ByOption, CommandInbox, IdArgument, StoreOption, actor, change_inbox, parameters_of
-from grace_kp.cli._output import ask, console, put_json, say_error
+from grace_kp.cli._approval_page import TO_BE_USED, call_text, id_text, opaque, put_question
+from grace_kp.cli._lookup import (
+    ByOption,
+    CommandInbox,
+    IdArgument,
+    StoreOption,
+    YesOption,
+    actor,
+    change_inbox,
+    parameters_of,
+)
+from grace_kp.cli._output import ask, clean, console, put_json, say_error
 from grace_kp.cli._page import put_text
 from grace_kp.errors import ApprovalError, ChangedSinceShown, EditRefused
 from grace_kp.pages import APPROVAL_STATES
@@ -31,16 +41,15 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Actor, Approval
 
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Decide without a confirmation.")]
-_IDS = "Ids, or at least their first 3 characters."
-_DIGEST = "Fail if the arguments no longer have this digest, as `show` printed it."
+_IDS = "Ids, or their first characters, at least 3."
+_DIGEST = "Fail unless the arguments still have this digest, as printed by `show`."
 _REASON = "Why; the agent and the next reviewer see it."
 _UNSEEN = "With --yes: approve although an argument cannot be shown in full."
 _CHANGES = "New values; NAME:=JSON for a value as JSON."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class VerbCommand:
     """A verb with the options of its command."""
 
     verb: str
@@ -67,16 +76,16 @@ class Decision:
 
     @property
     def is_consent(self) -> bool:
-        """Whether the action may run afterwards, so that everything that would run is shown."""
+        """Whether the verb lets the action run, so that the question shows it in full."""
         return self.verb in {"approve", "edit"}
 
     @property
     def title(self) -> str:
-        """The verb as questions name it."""
+        """The verb in questions."""
         return self.verb if self.verb != "reconcile" else f"reconcile as {'' if self.happened else 'not '}happened"
 
     def run(self) -> None:
-        """Decide each approval, one after the other, and report the outcomes. The exit code is 1 if any failed."""
+        """Decide the approvals one by one and report the outcomes. Exit with 1 if any failed."""
         if not self.yes and (self.as_json or not sys.stdin.isatty()):
             why = "--json prints no question" if self.as_json else "standard input is not a terminal"
             raise ValueError(f"{self.title} asks for a confirmation, and {why}; use --yes to decide without asking")
@@ -99,7 +108,7 @@ class Decision:
     def _outcomes(self, inbox: CommandInbox, person: Actor) -> Iterator[tuple[str, Approval | ApprovalError | None]]:
         """Decide each approval; yield its name with the outcome, None if the person declines.
 
-        With `same`, one confirmation is for all that ask the same.
+        With `same`, one confirmation covers all requests with the same digest.
         """
         waiting = [(wanted, self) for wanted in dict.fromkeys(self.ids or [self.id])]
         done: set[str] = set()
@@ -120,16 +129,16 @@ class Decision:
                 waiting[:0] = [(other, replace(asking, same=False, **shown)) for other in alike]
 
     def _decide(self, inbox: CommandInbox, name: str, person: Actor) -> Approval | None:
-        """Show one request, confirm, and apply the verb; return None if the person declines."""
+        """Show a request, confirm and apply the verb; return None if the person declines."""
         shown = inbox.verbs.get(inbox.find(name), by=None if self.yes else person)
         if self.digest is not None and shown.digest != self.digest:
             raise ChangedSinceShown(
-                f"{shown.id} has the digest {shown.digest}, not {self.digest:.80}; look at it again with `grace-kp approvals show`",
+                f"{shown.id} has the digest {shown.digest}, not {self.digest:.80}; show it again with `grace-kp approvals show`",
                 approval_id=shown.id,
             )
         values = changed_values(shown, self.changes or ())
-        if not self._is_confirmed(edited(shown, values) if values else shown):
-            say_error(f"{shown.id} stays as it is: {APPROVAL_STATES[shown.state]}")
+        if not self._is_confirmed(with_values(shown, values) if values else shown):
+            say_error(f"{shown.id} is unchanged: {APPROVAL_STATES[shown.state]}")
             return None
         verbs, seen = inbox.verbs, self.digest if self.is_consent and self.yes else shown.digest
         match self.verb:
@@ -153,7 +162,7 @@ class Decision:
         from grace_kp.approvals import process_text
         from grace_kp.gating.reviewers import UNSEEN
 
-        # Where the verb will be refused anyway, or nothing can change, there is nothing to confirm.
+        # Consent to a request that is no longer pending has no effect, so it needs no confirmation.
         is_settled = shown.state != "pending" and self.is_consent
         unshown = opaque(shown) if self.is_consent and not is_settled else []
         if self.yes or is_settled:
@@ -165,7 +174,8 @@ class Decision:
             return True
         out = console(stderr=True)
         if self.also:
-            put_text(out, f"The answer is for {len(self.also):,} more with the same digest: {names_text(self.also)}")
+            names = ", ".join(map(clean, self.also))
+            put_text(out, f"The answer also decides {len(self.also):,} more with the same digest: {names}")
         if self.is_consent:
             put_question(out, shown, full=True)
             put_text(out, f"id {shown.id}, revision {shown.revision}, {process_text(shown)}")
@@ -173,21 +183,18 @@ class Decision:
         else:
             put_text(out, f"{id_text(shown.id)}  {call_text(shown)}  ({APPROVAL_STATES[shown.state]})")
         if unshown:
-            put_text(
-                out, f"These arguments cannot be shown in full: {names_text(unshown)}. To run it unseen, type: {UNSEEN}"
-            )
+            names = ", ".join(map(clean, unshown))
+            put_text(out, f"These arguments cannot be shown in full: {names}. To run it unseen, type: {UNSEEN}")
             return ask("> ").strip().lower() == UNSEEN
         return ask(f"{self.title.capitalize()} {id_text(shown.id)}? [y/N] ").strip().lower() in {"y", "yes"}
 
 
 REQUIRED = frozenset({"ids", "id", "text", "changes", "happened"})
-
-
 VERBS = (
     (
         "approve",
         "ids store by note digest same unseen yes as_json",
-        """Consent to what a request would run. With a quorum, this is one vote.
+        """Consent to the action of a request. With a quorum, this is one vote.
 
         Example: grace-kp approvals approve 7f3a --by ana --note "checked with the shop"
         """,
@@ -203,7 +210,7 @@ VERBS = (
     (
         "edit",
         "id changes store by note digest unseen yes as_json",
-        """Replace arguments and consent to the result. It counts as a vote; votes for the arguments before are dropped.
+        """Replace arguments and consent to the result. This counts as a vote; votes for the earlier arguments are dropped.
 
         Example: grace-kp approvals edit 7f3a euros=20 --by ana
         """,
@@ -221,29 +228,29 @@ VERBS = (
     (
         "withdraw",
         "ids store by reason yes as_json",
-        "Cancel a request, or take an approval back while nobody has started the action.",
+        "Cancel a request, or take back an approval before the action has started.",
     ),
     (
         "reconcile",
         "ids happened store by note yes as_json",
-        """State whether an action whose outcome is unknown has happened. Look at the receiving service first.
+        """State whether an action with an unknown outcome has happened. Check with the receiving service first.
 
         Example: grace-kp approvals reconcile 7f3a --happened --note "the bank shows it"
         """,
     ),
 )
-"""Each verb with the fields of `Decision` that its command takes, and its help."""
+"""Each verb with the fields of `VerbCommand` that its command takes, and its help."""
 
 
 def decision_commands() -> Iterator[tuple[str, Callable[..., None]]]:
     """Yield the name and the command of each verb."""
     for verb, takes, summary in VERBS:
-        yield verb, _command(verb, summary, parameters_of(Decision, takes.split(), REQUIRED))
+        yield verb, _command(verb, summary, parameters_of(VerbCommand, takes.split(), REQUIRED))
 
 
 def _command(verb: str, summary: str, parameters: list[Parameter]) -> Callable[..., None]:
     def command(**options: Any) -> None:
-        Decision(verb=verb, **options).run()
+        VerbCommand(verb=verb, **options).run()
 
     command.__doc__ = summary
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -251,18 +258,18 @@ def _command(verb: str, summary: str, parameters: list[Parameter]) -> Callable[.
 
 
 def _alike(inbox: CommandInbox, name: str) -> tuple[str, ...]:
-    """Return the other pending requests that ask the same as this one."""
+    """Return the ids of the other pending requests with the same digest."""
     from grace_kp.approvals import RowQuery
 
     shown = inbox.verbs.get(inbox.find(name))
-    if shown.unencoded:  # nobody can compare these
+    if shown.unencoded:  # the digest does not cover these arguments
         return ()
     query = RowQuery(states=("pending",), digest=shown.digest, domain=shown.domain, limit=None)
     return tuple(row.id for row in inbox.tables.rows(query) if row.id != shown.id)
 
 
 def report(approval: Approval) -> str:
-    """Return what came of a verb, and what follows."""
+    """Describe the outcome of a verb and the next step."""
     from grace_kp.approvals import consents, process_text
 
     text = f"{id_text(approval.id)}  {APPROVAL_STATES[approval.state]}: {call_text(approval)}"
@@ -275,7 +282,7 @@ def report(approval: Approval) -> str:
 
 _CHANGE = re.compile(r"([^=:]+)(:?=)(.*)", re.DOTALL)
 PLAIN = frozenset({"$int", "$decimal", "$date", "$datetime", "$time", "$timedelta", "$uuid"})
-"""Tags around a text that stands for the value."""
+"""Tags of values whose encoded form is a string."""
 
 
 def changed_values(approval: Approval, changes: Sequence[str]) -> dict[str, Any]:
@@ -294,13 +301,13 @@ def changed_values(approval: Approval, changes: Sequence[str]) -> dict[str, Any]
                 f"{approval.action} has no parameter {name!r:.60}; known are {known}", approval_id=approval.id
             )
         if name in found:
-            raise EditRefused(f"{name} stands twice", approval_id=approval.id)
+            raise EditRefused(f"{name} is given twice", approval_id=approval.id)
         found[name] = _json(approval, name, text) if assignment == ":=" else _value(approval, name, text)
     return found
 
 
 def _value(approval: Approval, name: str, text: str) -> Any:
-    """Return a value as the parameter needs it."""
+    """Return the encoded value of the type that the parameter needs."""
     now = approval.encoded[name]
     kinds = _kinds(approval.schema, name)
     if isinstance(now, dict) and len(now) == 1 and (tag := next(iter(now))) in PLAIN:
@@ -308,7 +315,7 @@ def _value(approval: Approval, name: str, text: str) -> Any:
     if "string" in kinds or (not kinds and isinstance(now, str)):
         if text == "null" and "null" in kinds:
             raise EditRefused(
-                f"{name}: null may be the text or no value; write {name}:=null or {name}:='\"null\"'",
+                f"{name}: null may be the string or no value; write {name}:=null or {name}:='\"null\"'",
                 approval_id=approval.id,
             )
         return text
@@ -320,7 +327,7 @@ def _json(approval: Approval, name: str, text: str) -> Any:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise EditRefused(
-            f'{name} must be JSON, such as 20, true or ["a"]; a text needs quotes: {name}:=\'"text"\'; not {text!r:.60}',
+            f'{name} must be JSON, such as 20, true or ["a"]; a string needs quotes: {name}:=\'"text"\'; not {text!r:.60}',
             approval_id=approval.id,
         ) from None
 
@@ -330,7 +337,7 @@ def _refuse(constant: str) -> Any:
 
 
 def _kinds(schema: Mapping[str, Any], name: str) -> set[str]:
-    """Return the JSON types that the schema allows for a parameter; none where it states none."""
+    """Return the JSON types that the schema declares for a parameter."""
     properties = schema.get("properties")
     declared = properties.get(name) if isinstance(properties, dict) else None
     if not isinstance(declared, dict):
@@ -343,8 +350,8 @@ def _kinds(schema: Mapping[str, Any], name: str) -> set[str]:
     }
 
 
-def edited(approval: Approval, changes: Mapping[str, Any]) -> Approval:
-    """Return the approval as it would be with these values, for the confirmation."""
+def with_values(approval: Approval, changes: Mapping[str, Any]) -> Approval:
+    """Return the approval with these values, for the confirmation."""
     from grace_kp.approvals import decode
 
     try:

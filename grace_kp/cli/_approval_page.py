@@ -1,7 +1,7 @@
-"""A request for approval for people at a terminal: as a page, and in a few words for lists and single lines.
+"""A request for approval at a terminal: as a page, and in short forms for lists and lines.
 
-The page begins with the layout of the code that asks at the console, so that both state the same facts in the same words. Its strings may be
-hostile: characters that a terminal would obey or hide are escaped in everything returned or written here.
+The page begins with the question of the console reviewer, so that both state the same facts. Its strings may be hostile: all functions here
+escape control and invisible characters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from grace_kp.cli._trace_page import items, mapping
 from grace_kp.pages import APPROVAL_STATES, span_text, with_fallbacks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 LABEL = 14
 """Columns of the names of facts."""
 FOLD = 30, 5
-"""Lines that a long argument keeps at its beginning and end without --full."""
+"""Lines shown from the beginning and the end of a long argument without --full."""
 STEPS = 8
-"""Newest steps of the run that are shown without --full."""
+"""Maximum of steps shown without --full."""
 ENTRIES = 50
-"""Entries of the chain that are shown without --full."""
+"""Maximum of chain entries shown without --full."""
 CHARACTERS = 2_000
-"""Characters of a value without --full."""
-_WITHDRAW = "withdraw {}   takes the approval back while nobody has started the action"
+"""Maximum length of a value without --full."""
+_WITHDRAW = "withdraw {}   takes the approval back before the action has started"
 NEXT = {
     "pending": "approve {}   or reject, edit, respond, skip, retry",
     "approved": _WITHDRAW,
     "edited": _WITHDRAW,
     "unknown": "reconcile {} --happened   or --not-happened, once you have looked",
 }
-"""The command that a person may use next, by state."""
+"""The next command, by state."""
 
 
 def question_of(approval: Approval) -> Question:
-    """Return the request as the console lays it out."""
+    """Return the question of the console reviewer for this request."""
     from grace_kp.approvals import deadline_text, remarks_of, unheld_text
     from grace_kp.gating import changed_arguments
     from grace_kp.gating.reviewers import Facts, Question
@@ -79,12 +79,12 @@ def question_of(approval: Approval) -> Question:
 
 
 def opaque(approval: Approval) -> list[str]:
-    """Return the arguments that cannot be shown in full, so that a plain consent to them does not count."""
+    """Return the arguments that cannot be shown in full, so that a plain yes does not approve them."""
     return [*question_of(approval).opaque, *approval.unencoded]
 
 
 def put_question(out: Console, approval: Approval, *, full: bool) -> None:
-    """Write what would run and why a person is asked."""
+    """Write the action and the reason for asking."""
     from grace_kp.gating.reviewers import Page
 
     page = Page(max(out.width, 20), getattr(out.file, "encoding", None) or "utf-8")
@@ -100,7 +100,7 @@ STYLES = {"state": "bold", "contents": "yellow"}
 def put_approval(
     out: Console, approval: Approval, entries: Sequence[Mapping[str, Any]] = (), *, full: bool = False
 ) -> None:
-    """Write one request, and the entries of the chain that concern it. With `full`, nothing is folded or shortened."""
+    """Write a request and its entries of the chain; with `full`, without folding or shortening."""
 
     def cut(text: str) -> str:
         if full or len(text) <= CHARACTERS:
@@ -134,7 +134,7 @@ def put_approval(
 
 
 def _facts(approval: Approval, now: float) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each fact: the state, the evidence, the people, the outcome, the run."""
+    """Yield the name and value of each fact."""
     from grace_kp.approvals import actor_text, fact_text, process_text, rule_text
 
     yield "id", approval.id
@@ -184,7 +184,6 @@ def _after_colon(note: str | None) -> str:
 
 
 def _step(step: dict[str, Any]) -> tuple[str, str]:
-    """Return the head of a step of the run, and its content."""
     tool = mapping(step.get("tool")).get("name")
     head = [str(step.get("step_id", "-")), str(step.get("type", "-")), *([str(tool)] if tool else [])]
     content = step.get("content") or step.get("input") or ""
@@ -201,12 +200,12 @@ def _entry(entry: dict[str, Any]) -> str:
 
 
 VALUE = 40
-"""Columns of one argument within a sentence."""
+"""Maximum width of an argument in `call_text`."""
 SHORT = 8
-"""Characters of an id in lists."""
+"""Length of an id in lists."""
 _LATER = {"raise": "asks again", "hand_over": "handed over", "interrupt": "interrupted"}
 TO_BE_USED = ("approved", "edited")
-"""States in which the action may be started. Literals, because the room `approvals` is slow to import: only commands that need it do so."""
+"""States in which the action may be started. They are literals, because importing `approvals` is slow."""
 
 
 def call_text(approval: Approval, value: int = VALUE) -> str:
@@ -225,17 +224,12 @@ def _flat(value: object) -> str:
 
 
 def id_text(name: str) -> str:
-    """Return the first characters of an id, without the common prefix."""
+    """Return the abbreviated id of an approval."""
     return clean(name.removeprefix(PREFIX)[:SHORT])
 
 
-def names_text(names: Iterable[str]) -> str:
-    """Return several names on one line."""
-    return ", ".join(clean(name) for name in names)
-
-
 def time_left_text(approval: Approval, now: float) -> str:
-    """Return how long the request can be decided, or the decision be used; `-` without a limit."""
+    """Return the time left for deciding the request or using the decision; `-` without a limit."""
     until = approval.deadline if approval.state == "pending" else approval.use_by
     if until is None or not approval.state.is_open or approval.state == "claimed":
         return "-"
@@ -243,7 +237,7 @@ def time_left_text(approval: Approval, now: float) -> str:
 
 
 def moment_text(at: float) -> str:
-    """Return a point in time for people, UTC to the second."""
+    """Format a point in time, in UTC to the second."""
     try:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
@@ -251,13 +245,13 @@ def moment_text(at: float) -> str:
 
 
 def when_text(at: float, now: float) -> str:
-    """Return a point in time with its distance from now."""
+    """Format a point in time with its distance from now."""
     distance = f"in {span_text(at - now)}" if at > now else f"{span_text(now - at)} ago"
     return f"{moment_text(at)}, {distance}"
 
 
 def deciders_text(approval: Approval) -> str:
-    """Return who may decide, and how many of how many have consented."""
+    """Return who may decide, with the number of consents if there is a quorum."""
     who = ", ".join(clean(group) for group in approval.groups) or "anybody"
     if approval.quorum <= 1:
         return who
@@ -267,7 +261,7 @@ def deciders_text(approval: Approval) -> str:
 
 
 def process_word(approval: Approval) -> str:
-    """Return in a word or two whether a process waits for the decision."""
+    """Return whether a process waits for the decision, in a word or two."""
     if approval.waits in _LATER:
         return _LATER[approval.waits]
     return {True: "waits", False: "gone", None: "unknown"}[approval.is_awaited]

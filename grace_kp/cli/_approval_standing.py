@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._approval_decisions import YesOption  # noqa: TC001 — Typer reads it
 from grace_kp.cli._approval_page import when_text
-from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, describe_store, open_inbox
+from grace_kp.cli._lookup import (
+    ByOption,
+    JsonOption,
+    StoreOption,
+    YesOption,
+    actor,
+    change_inbox,
+    describe_store,
+    open_inbox,
+)
 from grace_kp.cli._output import clean, confirm, console, put_json
 from grace_kp.cli._page import TableColumn, TextTable, put_field, put_outcome, put_text
 from grace_kp.pages import span_text
@@ -24,7 +32,6 @@ if TYPE_CHECKING:
 
 standing = typer.Typer(no_args_is_help=True, help="Standing approvals: list, grant, end.")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 LIST = (
     TableColumn("id", "word"),
     TableColumn("action", least=12),
@@ -41,10 +48,10 @@ _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?\.\.(-?\d+(?:\.\d+)?)?")
 @standing.command("list")
 def list_standing(
     store: StoreOption = None,
-    ended: Annotated[bool, typer.Option("--ended", help="Also those that have ended.")] = False,
+    ended: Annotated[bool, typer.Option("--ended", help="Include ended ones.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the standing approvals that hold."""
+    """List the standing approvals in force."""
     from grace_kp.approvals import reason_without_account
 
     with open_inbox(store) as inbox:
@@ -76,12 +83,12 @@ def list_standing(
 @standing.command()
 def grant(
     action: Annotated[str, typer.Argument(metavar="ACTION", help="Name of the action; no glob.")],
-    until: Annotated[str, typer.Option("--until", help="How long it holds: 8h, 7d, or a time like 2026-01-31T18:00.")],
-    uses: Annotated[int, typer.Option("--uses", min=1, help="How often at most.")],
-    exact: Annotated[list[str] | None, typer.Option("--is", metavar="NAME=VALUE", help="This value; JSON, else a text.")] = None,
+    until: Annotated[str, typer.Option("--until", help="End: 8h or 7d from now, or a time like 2026-01-31T18:00.")],
+    uses: Annotated[int, typer.Option("--uses", min=1, help="Maximum number of calls.")],
+    exact: Annotated[list[str] | None, typer.Option("--is", metavar="NAME=VALUE", help="This value: JSON, or else a string.")] = None,
     listed: Annotated[list[str] | None, typer.Option("--in", metavar="NAME=JSON-LIST", help='One of these: currency=["EUR"].')] = None,
-    ranges: Annotated[list[str] | None, typer.Option("--range", metavar="NAME=LOW..HIGH", help="A number from LOW to HIGH; one may be left out.")] = None,
-    free: Annotated[list[str] | None, typer.Option("--any", metavar="NAME", help="Whatever the value.")] = None,
+    ranges: Annotated[list[str] | None, typer.Option("--range", metavar="NAME=LOW..HIGH", help="A number from LOW to HIGH; either may be omitted.")] = None,
+    free: Annotated[list[str] | None, typer.Option("--any", metavar="NAME", help="Any value.")] = None,
     domain: Annotated[str | None, typer.Option(help="Domain of the runs. Default: the setting `domain`.")] = None,
     version: Annotated[str | None, typer.Option(help="Only this version of the action, as `show` prints it.")] = None,
     note: Annotated[str, typer.Option("--note", help="A note.")] = "",
@@ -90,7 +97,7 @@ def grant(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Consent in advance. Every parameter of the action needs a constraint; a call with another parameter is asked about as before.
+    """Consent in advance. Every parameter of the action needs a constraint; a call with another parameter still needs a decision.
 
     Example: grace-kp approvals standing grant refund --any invoice --range euros=0..50 --until 7d --uses 20
     """
@@ -120,7 +127,7 @@ def end(
     reason: Annotated[str, typer.Option("--reason", help="Why.")] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """End a standing approval at once. What it approved and nobody has started is cancelled."""
+    """End a standing approval at once, and cancel its approvals whose actions have not started."""
     person = actor(by)
     with change_inbox(store) as inbox:
         ended = inbox.verbs.end_standing(id, by=person, reason=reason)
@@ -129,7 +136,7 @@ def end(
 
 
 def _parameters(stated: Mapping[str, Sequence[str] | None]) -> dict[str, dict[str, Any]]:
-    """Return the constraint of each parameter from the values of the options."""
+    """Parse the constraint of each parameter."""
     found: dict[str, dict[str, Any]] = {}
     for option, pair in ((option, pair) for option, pairs in stated.items() for pair in pairs or ()):
         name, separator, text = pair.partition("=")
@@ -197,7 +204,6 @@ def _document(entry: Standing) -> dict[str, Any]:
 
 
 def _show(wanted: Standing) -> None:
-    """Write what will run without asking."""
     facts = [("action", clean(wanted.action)), ("domain", clean(wanted.domain))]
     facts += [("parameter", constraint) for constraint in _constraints(wanted)]
     facts += [("version", clean(wanted.version or "every version")), ("until", when_text(wanted.until, time.time()))]

@@ -1,4 +1,4 @@
-"""`grace-kp approvals work MODULE`: carries out approved actions that no process waits for, one at a time, until it is stopped."""
+"""`grace-kp approvals work MODULE`: executes approved actions that no process waits for, one at a time, until it is stopped."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 TICK = 0.25
 """Seconds between two looks at the store."""
 SWEEP_SECONDS = 5.0
-"""How often it looks although nothing was written: a process that waited may have gone."""
+"""Seconds between two looks without a change of the store: a waiting process may have exited."""
 
 
 def work(
     module: Annotated[str, typer.Argument(metavar="MODULE", help="Module or .py file that defines the gates.")],
-    once: Annotated[bool, typer.Option("--once", help="Carry out what is approved now, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Execute what is approved now, then exit.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line per outcome.")] = False,
 ) -> None:
-    """Carry out approved actions whose process is gone or went on without them. SIGTERM or Ctrl-C ends it after the current action.
+    """Execute approved actions that no process waits for. SIGTERM or Ctrl-C ends the work after the current action.
 
-    The store is that of the runtimes in MODULE. With --once the exit code is 1 if an action failed.
+    It uses the stores of the runtimes in MODULE. With --once the exit code is 1 if an action failed.
 
     Example: grace-kp approvals work shop.actions
     """
@@ -44,7 +44,7 @@ def work(
     with _stopping(worker):
         if not once and sys.stderr.isatty():
             sys.stderr.write(
-                f"carrying out what is approved for {clean(module)}; Ctrl-C ends it after the current action\n"
+                f"executing approved actions of {clean(module)}; Ctrl-C ends it after the current action\n"
             )
         worker.run(once=once)
     if once and worker.failed:
@@ -52,7 +52,7 @@ def work(
 
 
 def _runtimes(module: ModuleType) -> list[Grace]:
-    """Return the runtimes that a module holds; the default one where it holds none."""
+    """Return the runtimes in a module, or else the default one."""
     from grace_kp.runtime import Grace, default
 
     found = {id(value): value for value in vars(module).values() if isinstance(value, Grace)}
@@ -60,24 +60,19 @@ def _runtimes(module: ModuleType) -> list[Grace]:
 
 
 class ApprovalWorker:
-    """Carries out what is approved in the stores of some runtimes.
-
-    Args:
-        runtimes: the runtimes, whose gates it knows.
-        as_json: print JSON lines.
-    """
+    """Executes approved actions whose gates belong to some runtimes."""
 
     def __init__(self, runtimes: list[Grace], *, as_json: bool) -> None:
         self._runtimes = runtimes
         self._as_json = as_json
         self._others: set[tuple[int, str]] = set()
-        """Approvals that a runtime cannot carry out, by its place and the id."""
+        """Approvals that a runtime cannot execute, by its index and their id."""
         self._problem = ""
         self.stops = False
         self.failed = 0
 
     def run(self, *, once: bool) -> None:
-        """Work until it is stopped; with `once`, until nothing is left."""
+        """Work until stopped; with `once`, until no approved action is left."""
         seen: list[int] = []
         looked = 0.0
         while not self.stops:
@@ -106,13 +101,15 @@ class ApprovalWorker:
         try:
             self._runtimes[place].approvals.execute(approval.id)
         except AlreadyDecided as error:
-            self._say(approval, "not carried out", str(error))  # another worker was first, or it was withdrawn
+            self._say(
+                approval, "not carried out", str(error)
+            )  # another worker was first, or the approval was withdrawn
         except ApprovalError as error:
             self._others.add((place, approval.id))
             self._say(approval, "left to others", str(error))
         except ActionNotApproved as error:
             self._say(approval, "not carried out", str(error))
-        except Exception as error:  # noqa: BLE001 — an action of the user's may raise anything, and the next one must run all the same
+        except Exception as error:  # noqa: BLE001 — a user's action may raise anything, and the next one must still run
             self.failed += 1
             self._say(approval, "failed", ": ".join(describe_error(error, 400)))
         else:
@@ -137,7 +134,7 @@ def _tables(grace: Grace) -> Tables:
 
 
 def _ready(grace: Grace) -> Iterator[Approval]:
-    """Yield what is approved and nobody else will carry out, the most urgent first."""
+    """Yield the approved requests that no other process will execute, most urgent first."""
     from grace_kp.approvals import RowQuery
 
     query = RowQuery(states=TO_BE_USED, limit=None)
@@ -150,7 +147,7 @@ def _ready(grace: Grace) -> Iterator[Approval]:
 
 @contextmanager
 def _stopping(worker: ApprovalWorker) -> Iterator[None]:
-    """End the work after the current action on SIGTERM and SIGINT; a second signal ends it at once."""
+    """Make SIGTERM and SIGINT stop the worker after the current action, and a second one at once."""
     kept: dict[int, Any] = {}
 
     def stop(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""`grace-kp approvals list | show | watch`: what waits for people, and what became of it. Nothing here decides anything."""
+"""`grace-kp approvals list | show | watch`: pending and past requests. These commands only read."""
 
 from __future__ import annotations
 
@@ -31,14 +31,12 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Approval
 
 
-approvals = typer.Typer(
-    no_args_is_help=True, help="Requests for approval: list, show, decide, watch, carry out, verify."
-)
+approvals = typer.Typer(no_args_is_help=True, help="Requests for approval: list, show, decide, watch, execute, verify.")
 
 TICK = 0.25
 """Seconds between two looks at the store."""
 SHOWN = 200
-"""Pending requests that `watch` reads at a time."""
+"""Maximum of pending requests that `watch` shows."""
 LEVELS = {"escalate": "red", "confirm": "yellow"}
 DECIDERS = TableColumn("may decide", priority=3, least=8)
 PENDING = (
@@ -62,13 +60,13 @@ ENDED = (
 @approvals.command("list")
 def list_approvals(
     store: StoreOption = None,
-    action: Annotated[str | None, typer.Option(help="Only of this action, or of those that match a glob: 'refund*'.")] = None,
-    group: Annotated[str | None, typer.Option(help="Only what members of this group may decide.")] = None,
-    past: Annotated[bool, typer.Option("--past", help="What is no longer pending, newest first.")] = False,
+    action: Annotated[str | None, typer.Option(help="Only this action, or actions that match a glob: 'refund*'.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only requests that members of this group may decide.")] = None,
+    past: Annotated[bool, typer.Option("--past", help="Requests that are no longer pending, newest first.")] = False,
     state: Annotated[list[str] | None, typer.Option(help=f"Only in this state: {', '.join(APPROVAL_STATES)}; may be repeated. Implies --past.")] = None,
-    decided_by: Annotated[str | None, typer.Option("--decided-by", help="Only what this person decided. Implies --past.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only what changed at this time or later: 2h (ago), 2026-01-31. Implies --past.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Show pending requests with the same digest one by one.")] = False,
+    decided_by: Annotated[str | None, typer.Option("--decided-by", help="Only requests that this person decided. Implies --past.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only requests that changed at this time or later: 2h (ago), 2026-01-31. Implies --past.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Show pending requests with the same digest separately.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of approvals.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
     as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON line per approval.")] = False,
@@ -97,7 +95,7 @@ def list_approvals(
 
 
 def seconds_since(since: str | None, option: str = "--since") -> float | None:
-    """Return a point in time that an option states, in seconds since the epoch."""
+    """Parse the time of an option; return seconds since the epoch."""
     from datetime import datetime
 
     from grace_kp.store import moment
@@ -114,13 +112,13 @@ def _in_states(
     wrong = next((state for state in states if state not in APPROVAL_STATES), None)
     if wrong is not None:
         raise ValueError(f"--state must be one of {', '.join(APPROVAL_STATES)}, not {wrong!r:.40}")
-    inbox.verbs.sweep()  # what a killed process left is no longer claimed
+    inbox.verbs.sweep()  # releases the claims of killed processes
     rows = inbox.tables.rows(RowQuery(states=tuple(states), action=action, since=since, order="newest", limit=limit))
     return [inbox.verbs.get(row.id) for row in rows]
 
 
 def _put_pending(out: Console, found: Sequence[Approval], *, every: bool = False) -> None:
-    """Write pending requests as a table; those with the same digest as one row with their number, or with `every` one by one."""
+    """Write pending requests as a table; without `every`, those with the same digest share a row."""
     now = time.time()
     restricted = any(approval.groups or approval.quorum > 1 for approval in found)
     rows = TextTable(*(column for column in PENDING if restricted or column is not DECIDERS))
@@ -147,7 +145,7 @@ def _put_pending(out: Console, found: Sequence[Approval], *, every: bool = False
 def _put_footer(
     out: Console, inbox: CommandInbox, store: str | None, found: Sequence[Approval], *, limit: int, restricted: bool
 ) -> None:
-    """Write how many there are, what else needs a person, and what to do next."""
+    """Write the counts and the next commands."""
     from grace_kp.approvals import RowQuery
 
     count = inbox.tables.count(RowQuery(states=("pending",)))
@@ -171,7 +169,7 @@ def _put_footer(
             out, f"{approved:,} approved and not yet started: `grace-kp approvals list --state approved --state edited`"
         )
     if unknown:
-        put_text(out, f"{unknown:,} with an unknown outcome, to be settled by `reconcile`: `grace-kp approvals list --state unknown`", style="red")  # fmt: skip
+        put_text(out, f"{unknown:,} with an unknown outcome; settle them with `reconcile`: `grace-kp approvals list --state unknown`", style="red")  # fmt: skip
 
 
 def _put_past(out: Console, found: Sequence[Approval], store: str | None, limit: int) -> None:
@@ -203,7 +201,7 @@ def show(
     full: Annotated[bool, typer.Option("--full", help="Fold and shorten nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the approval with its entries of the chain as JSON.")] = False,
 ) -> None:  # fmt: skip
-    """Show one request in full: what would run, why a person is asked, who may decide, and what came of it. The chain records the view.
+    """Show one request in full: action, reason, deciders, outcome. The chain records the view.
 
     Example: grace-kp approvals show 7f3a
     """
@@ -221,12 +219,12 @@ def show(
 
 def watch(
     store: StoreOption = None,
-    action: Annotated[str | None, typer.Option(help="Only of this action, or of those that match a glob.")] = None,
-    group: Annotated[str | None, typer.Option(help="Only what members of this group may decide.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only this action, or actions that match a glob.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only requests that members of this group may decide.")] = None,
     bell: Annotated[bool, typer.Option("--bell", help="Ring when a request comes in.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line per request that comes, changes or ends.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line per new, changed or ended request.")] = False,
 ) -> None:  # fmt: skip
-    """Show the list of pending requests, and show it anew when it changes. Ctrl-C ends it.
+    """Show the list of pending requests whenever it changes. Ctrl-C ends it.
 
     Example: grace-kp approvals watch --group finance --bell
     """
@@ -254,7 +252,7 @@ def watch(
 
 
 def _pending_lists(inbox: CommandInbox, action: str | None, group: str | None) -> Iterator[list[Approval]]:
-    """Yield what is pending whenever it may have changed, without end."""
+    """Yield the pending requests whenever they may have changed, without end."""
     seen, found = None, []
     while True:
         now, at = inbox.tables.changes(), time.time()

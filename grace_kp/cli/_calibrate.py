@@ -1,4 +1,4 @@
-"""`grace-kp calibrate`: a confidence learned from labelled runs, thresholds that keep a promise, a profile and a report."""
+"""`grace-kp calibrate`: learn a confidence from labelled runs, and choose thresholds that keep a promise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._inputs import Unreadable, read_files
-from grace_kp.cli._lookup import StoreOption, open_for_reading
+from grace_kp.cli._lookup import JsonOption, StoreOption, open_for_reading
 from grace_kp.cli._output import check_writable, clean, console, progress, put_json, working
 from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 from grace_kp.errors import GraceError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
 RISKS = ("silent=0.05", "notify=0.15", "confirm=0.35")
-"""Promised if no risk is named."""
+"""Default of --risk."""
 LABEL = 10
 
 
@@ -69,7 +69,7 @@ def calibrate(
         Path | None, typer.Option(help="Write the HTML report to this file. Default: it is not written.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Learn a confidence from labelled runs, and choose thresholds that keep a promise about errors.
 
@@ -82,16 +82,16 @@ def calibrate(
     check_writable(out, report)
     unreadable = Unreadable()
     accepted = None if sources is None else [name.strip() for name in sources.split(",") if name.strip()]
-    labelled = _labelled(files, store, label, accepted, unreadable)
+    labelled = _read_labels(files, store, label, accepted, unreadable)
     if unreadable.count and not labelled.labels and not labelled.left_out:
-        raise typer.Exit(1)  # why nothing could be read has been reported
+        raise typer.Exit(1)  # the reasons were reported while reading
     try:
         lacking = lacking_labels(labelled, wanted, holdout=holdout, seed=seed)
         if lacking and not as_json:
             _warn(lacking, labelled, holdout)
         with working(f"calibrating on {len(labelled.labels):,} runs"):
             found = calibrate_runs(labelled, wanted, holdout=holdout, seed=seed)
-    except ValueError as error:  # the arguments have been checked, so it is about the labels
+    except ValueError as error:  # the arguments were checked before, so the labels are at fault
         raise GraceError(str(error)) from None
     if out is not None:
         found.profile.save(out)
@@ -108,7 +108,6 @@ def calibrate(
 
 
 def _risks(entries: list[str] | tuple[str, ...]) -> dict[str, float]:
-    """Return the risks by level."""
     found: dict[str, float] = {}
     for entry in entries:
         level, equals, share = entry.partition("=")
@@ -124,10 +123,9 @@ def _risks(entries: list[str] | tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-def _labelled(
+def _read_labels(
     files: list[str] | None, store: str | None, label: str | None, sources: list[str] | None, unreadable: Unreadable
 ) -> Labels:
-    """Return the labelled runs of the files, or those of the store."""
     from grace_kp.calibrate import labels, read_labelled
 
     if files:
@@ -160,7 +158,6 @@ class _Watched:
 
 
 def _warn(lacking: tuple[str, ...], labelled: Labels, holdout: float) -> None:
-    """Say, before anything else, what the labels cannot show."""
     out = console()
     for sentence in lacking:
         put_text(out, f"{sentence}.", style="yellow")
@@ -234,7 +231,6 @@ def _with_interval(assessment: Assessment, figure: str) -> str:
 
 
 def _point(found: Calibration, out: Path | None, report: Path | None) -> None:
-    """Say where the results are, and how to use them, or that they must not be used."""
     page = console()
     put(page, "")
     unwritten = "not written; {} names a file for it"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._lookup import StoreOption, find, newest_first, open_for_reading, short_id
+from grace_kp.cli._lookup import JsonOption, StoreOption, find, newest_first, open_for_reading, short_id
 from grace_kp.cli._output import ask, clean, console, progress, put_json, say_error, visible_json
 from grace_kp.cli._page import TableColumn, TextTable, put
 from grace_kp.pages import count_text
@@ -42,7 +42,7 @@ def contribute(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact requests without sending them.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Send without a confirmation.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Send traces to a knowledge registry. Only traces with visibility network or org are sent, without secrets and identifiers.
 
@@ -78,7 +78,7 @@ def contribute(
 def _chosen(
     found: Iterable[ReasoningTrace], registry: KnowledgePulse, limit: int
 ) -> tuple[list[tuple[ReasoningTrace, Contribution]], list[Contribution]]:
-    """Return at most `limit` traces that may be sent, and those before the last of them that may not."""
+    """Return up to `limit` traces that may be sent, and the traces skipped on the way."""
     leaving: list[tuple[ReasoningTrace, Contribution]] = []
     staying: list[Contribution] = []
     for trace in found:
@@ -93,7 +93,6 @@ def _chosen(
 
 
 def _show(prepared: list[Contribution], *, as_json: bool) -> None:
-    """Print the requests of a dry run."""
     if as_json:
         put_json([{**asdict(item), "body": item.body.decode()} for item in prepared])
         return
@@ -115,7 +114,9 @@ def _line(*parts: str) -> None:
 
 def _ask(url: str, leaving: list[Contribution], staying: list[Contribution]) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        say_error("nobody can be asked here: say --yes to send, or --dry-run to look")
+        say_error(
+            "contribute asks for a confirmation, which needs a terminal; use --yes to send without asking, or --dry-run to look"
+        )
         raise typer.Exit(2)
     rows = TextTable(
         TableColumn("id", "word"), TableColumn("objective"), TableColumn("domain", priority=1, least=8), TableColumn("score", "figure"), TableColumn("bytes", "figure")

@@ -1,7 +1,7 @@
-"""`grace-kp demo`: an offline agent that is recorded, scored and gated before your eyes.
+"""`grace-kp demo`: an offline agent that is recorded, scored and gated.
 
-The agent answers questions about source files with five tools, in which a few rules replace a model. The files do not answer its last
-question; the confidence shows it, because the search finds little and the tool that checks the answer fails.
+The agent answers questions about source files with five tools; a few rules replace a model. The files do not answer its last question, and
+the confidence shows it: the search finds little, and the check of the answer fails.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def demo(
     from grace_kp.runtime import Grace
     from grace_kp.store import open_store
 
-    open_store(store).close()  # a store that cannot be used is an error before anything is shown
+    open_store(store).close()  # fails before any output if the store cannot be used
     out = console()
     out.quiet = as_json
     root = Path(__file__).resolve().parents[1]
@@ -81,7 +81,7 @@ def demo(
 
 
 def _invocation() -> str:
-    """Return the command that starts this program from here: its name if it is on the PATH, else its path."""
+    """Return the command that starts this program here: its name if it is on the PATH, else its path."""
     program = Path(sys.argv[0])
     is_module = program.name == "__main__.py"
     found = None if is_module else shutil.which(program.name)
@@ -93,7 +93,7 @@ def _invocation() -> str:
 
 
 def _agent(grace: Grace, root: Path, out: Console, answered: Callable[[str], None]) -> Callable[[str], str | None]:
-    """Return the agent: a run that calls another one for each question, and a gated action at its end."""
+    """Return the agent, which runs another one for each question and ends with a gated action."""
     step = functools.partial(_show_step, out)
 
     @grace.tool
@@ -102,7 +102,7 @@ def _agent(grace: Grace, root: Path, out: Console, answered: Callable[[str], Non
 
     @grace.retriever
     def search(question: str, files: list[str]) -> list[dict[str, Any]]:
-        return _ranked(root, _words(question), files)
+        return _rank_sentences(root, _words(question), files)
 
     @grace.tool
     def read_file(name: str) -> str:
@@ -154,7 +154,7 @@ def _agent(grace: Grace, root: Path, out: Console, answered: Callable[[str], Non
 
 
 def _show_step(out: Console, tool: str, argument: str, call: Callable[[], Any]) -> Any:
-    """Call a tool and print its step as one line: a mark, the call, the outcome, and the result if there is room."""
+    """Call a tool and print its step as one line: mark, call, outcome, result."""
     from rich.cells import set_cell_size
     from rich.text import Text
 
@@ -172,21 +172,19 @@ def _show_step(out: Console, tool: str, argument: str, call: Callable[[], Any]) 
     finally:
         width = columns(sys.stdout)
         room = max(14, min(42, width - 5 - len(outcome)))
-        outcome = shorten(outcome, width - 5 - room)
-        line = Text("  ").append(mark, style)
-        line.append(" " + set_cell_size(shorten(f"{tool:<11} {clean(argument)}", room), room) + " " + outcome)
-        left = width - 5 - room - len(outcome) - 2
-        put(out, line.append("  " + shorten(found, left) if found and left >= 8 else ""))
+        called = set_cell_size(shorten(f"{tool:<11} {clean(argument)}", room), room)
+        rest = shorten(f" {called} {outcome}{f'  {found}' if found else ''}", width - 3)
+        put(out, Text("  ").append(mark, style).append(rest))
 
 
 def _words(text: str) -> set[str]:
-    """Return the words that carry the meaning of a text, without plural and verb endings."""
+    """Return the significant words, without plural and verb endings."""
     words = set(_WORD.findall(text.lower())) - _COMMON
     return {re.sub(r"(?<=\w{3})(?:ing|e?s|ed?)$", "", word) for word in words}
 
 
-def _ranked(root: Path, asked: set[str], files: list[str]) -> list[dict[str, Any]]:
-    """Return the five sentences that cover the words best; the score is the covered share of their weight."""
+def _rank_sentences(root: Path, asked: set[str], files: list[str]) -> list[dict[str, Any]]:
+    """Return the five sentences that cover the words best, with the covered share of their weight."""
     sentences = [
         (name, " ".join(found.split()), _words(found))
         for name in files

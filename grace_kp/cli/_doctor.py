@@ -1,4 +1,4 @@
-"""`grace-kp doctor`: installed packages, settings, models, the profile, the store and its approvals, with the effect of each missing part."""
+"""`grace-kp doctor`: packages, settings, models, profile, store and approvals, with the effect of each missing part."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ EXTRAS = {
 }
 WEEK = 7 * 86_400
 NEWEST = 500
-"""Traces whose actions are compared with the policies of the settings."""
+"""Number of newest traces whose actions are compared with the policies."""
 RECENT = 50
-"""Number of the latest runs that a learned profile is compared with."""
+"""Number of newest traces that are compared with a learned profile."""
 
 
 def doctor(
@@ -58,14 +58,13 @@ def doctor(
         bool, typer.Option("--fetch-model", help="Fetch the default embedding model (91 MB) from the hub first.")
     ] = False,
 ) -> None:
-    """Show installed packages, settings, models and the store, and the effect of each missing part. Exit with 1 if something is broken."""
+    """Show packages, settings, models and the store, with the effect of each missing part. Exit with 1 if something is broken."""
     if fetch_model:
         from grace_kp.models import fetch_onnx
 
         err = console(stderr=True)
-        folder = fetch_onnx(
-            lambda what: put_text(err, clean(f"fetching {what} …"))
-        )  # the hub's client shows its own progress
+        # The client of the hub shows its own progress.
+        folder = fetch_onnx(lambda what: put_text(err, clean(f"fetching {what} …")))
         put_text(err, clean(f"the embedding model is in {folder}"))
     report = examine()
     if as_json:
@@ -77,7 +76,7 @@ def doctor(
 
 
 def examine() -> dict[str, Any]:
-    """Return the whole report."""
+    """Return the report."""
     import sqlite3
 
     from grace_kp import __version__
@@ -88,15 +87,15 @@ def examine() -> dict[str, Any]:
     newest: list[ReasoningTrace] = []
     settings = stated = store = profiles = None
     models: dict[str, Any] = {"evaluator": None, "embedder": None}
-    with _noted(problems):
+    with _collect_problems(problems):
         settings = Settings.load()
     if settings is not None:
-        with _noted(problems):
-            stated = _stated(settings, problems)
-            store, newest = _store(settings, problems)
-        with _noted(problems):
+        with _collect_problems(problems):
+            stated = _describe_settings(settings, problems)
+            store, newest = _examine_store(settings, problems)
+        with _collect_problems(problems):
             profiles = ProfileSet.of_runtime(settings)
-        models = _models(settings, problems)
+        models = _examine_models(settings, problems)
     try:
         is_terminal = sys.stdin is not None and sys.stdin.isatty()
     except (ValueError, OSError):
@@ -106,15 +105,17 @@ def examine() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.system(),
         "sqlite": sqlite3.sqlite_version,
-        "core": {name: _installed(name) for name in CORE},
+        "core": {name: _find_version(name) for name in CORE},
         "extras": {
-            extra: {"package": name, "version": _installed(name), "without": lack}
+            extra: {"package": name, "version": _find_version(name), "without": lack}
             for extra, (name, lack) in EXTRAS.items()
         },
         "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
         "settings": stated,
         "store": store,
-        "profile": None if settings is None or profiles is None else _profile(settings, profiles, newest[:RECENT]),
+        "profile": None
+        if settings is None or profiles is None
+        else _describe_profile(settings, profiles, newest[:RECENT]),
         "milder": [] if settings is None or profiles is None else profiles.milder(settings),
         **models,
         "reviewer": "the console"
@@ -125,16 +126,16 @@ def examine() -> dict[str, Any]:
 
 
 @contextmanager
-def _noted(problems: list[str], part: str = "") -> Iterator[None]:
-    """Add what the block raises to the problems of the report."""
+def _collect_problems(problems: list[str], part: str = "") -> Iterator[None]:
+    """Report errors of the block as problems."""
     try:
         yield
     except (GraceError, OSError, ValueError) as error:
         problems.append(f"{part}{error}")
 
 
-def _models(settings: Settings, problems: list[str]) -> dict[str, Any]:
-    """Return the judge and the embedder that `auto` selects, with the reasons; load the embedder to prove that it works."""
+def _examine_models(settings: Settings, problems: list[str]) -> dict[str, Any]:
+    """Describe the judge and the embedder that `auto` selects; load the embedder to prove that it works."""
     from grace_kp.models import choose_embedder, choose_judge
 
     judge, embedder = choose_judge(settings), choose_embedder(settings)
@@ -143,7 +144,7 @@ def _models(settings: Settings, problems: list[str]) -> dict[str, Any]:
         "embedder": {"name": embedder.name, "why": embedder.why},
     }
     if embedder.model is not None:
-        with _noted(problems, "embedder: "):
+        with _collect_problems(problems, "embedder: "):
             started = time.perf_counter()
             embedder.model.load()
             report["embedder"]["loads_in_s"] = round(time.perf_counter() - started, 2)
@@ -153,31 +154,31 @@ def _models(settings: Settings, problems: list[str]) -> dict[str, Any]:
     return report
 
 
-def _installed(name: str) -> str | None:
+def _find_version(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
 
 
-def _stated(settings: Settings, problems: list[str]) -> dict[str, Any]:
+def _describe_settings(settings: Settings, problems: list[str]) -> dict[str, Any]:
     from dataclasses import fields
 
     from grace_kp.approvals import receiver_of
     from grace_kp.gating import PolicySet
 
-    PolicySet(settings.policies)  # refuses policies that can match nothing
+    PolicySet(settings.policies)  # refuses policies that cannot match an action
     names = [item.name for item in fields(settings) if item.name != "source"]
     values = {name: "never" if (value := getattr(settings, name)) == math.inf else value for name in names}
     if settings.webhook_url is not None:
         values["webhook_url"] = "not usable"
-        with _noted(problems, "webhook_url: "):
-            values["webhook_url"] = receiver_of(settings.webhook_url)  # its path may be a secret
+        with _collect_problems(problems, "webhook_url: "):
+            values["webhook_url"] = receiver_of(settings.webhook_url)  # without its path, which may be a secret
     return {name: {"value": value, "from": settings.source.get(name, "default")} for name, value in values.items()}
 
 
-def _store(settings: Settings, problems: list[str]) -> tuple[dict[str, Any], list[ReasoningTrace]]:
-    """Return the state of the store, and its newest traces if a policy or a profile is compared with them."""
+def _examine_store(settings: Settings, problems: list[str]) -> tuple[dict[str, Any], list[ReasoningTrace]]:
+    """Describe the store; return also its newest traces if policies or a profile are compared with them."""
     from grace_kp.runtime import promises_in
     from grace_kp.store import RescueFiles, file_of, open_store
 
@@ -189,17 +190,17 @@ def _store(settings: Settings, problems: list[str]) -> tuple[dict[str, Any], lis
         with closing(open_store(settings.store, create=False)) as store:
             if settings.policies or is_profile_path(settings.profile):
                 newest = store.query(limit=NEWEST)
-            described = {**store.describe(), **_lost(store)}
-            with _noted(problems):
+            described = {**store.describe(), **_sum_losses(store)}
+            with _collect_problems(problems):
                 described["promises"] = promises_in(store)
-            with _noted(problems, "approvals: "):
-                described["approvals"] = _approvals(store)
-            described["unmatched_policies"] = _unmatched(settings, newest)
+            with _collect_problems(problems, "approvals: "):
+                described["approvals"] = _describe_approvals(store)
+            described["unmatched_policies"] = _find_unmatched(settings, newest)
     if file is not None:
         described["free_disk_mb"] = shutil.disk_usage(_folder_above(file)).free >> 20
         if described["free_disk_mb"] < 100:
             problems.append(f"less than 100 MB of disk are free for {file}")
-        waiting = RescueFiles(file).waiting()  # what processes could not write before they ended
+        waiting = RescueFiles(file).waiting()  # runs that processes could not write before they ended
         described["rescued"] = {"files": waiting.files, "runs": waiting.runs} if waiting.files else None
         problems += [
             f"rescue file {reason}; its runs are not in the store: move or delete it" for reason in waiting.unusable
@@ -220,11 +221,11 @@ def _missing_store(file: Path, problems: list[str]) -> dict[str, Any]:
     return {"kind": "sqlite", "path": str(file), "state": "not there yet; the first recorded run creates it"}
 
 
-def _lost(store: object) -> dict[str, Any]:
-    """Return what the processes of the last week could not record, added up."""
+def _sum_losses(store: object) -> dict[str, Any]:
+    """Sum up the losses that processes reported in the last week."""
     reports = getattr(store, "reports", None)
     found = map(json.loads, reports(time.time() - WEEK)) if callable(reports) else ()
-    weekly = [report for report in found if "killed" not in report]  # an estimate that earlier versions made
+    weekly = [report for report in found if "killed" not in report]  # an estimate of earlier versions
     if not weekly:
         return {}
     troubles: Counter[str] = Counter()
@@ -241,16 +242,16 @@ def _lost(store: object) -> dict[str, Any]:
     }
 
 
-def _unmatched(settings: Settings, newest: list[ReasoningTrace]) -> dict[str, Any]:
-    """Return the policies of the settings that match no action of the newest traces, each with the nearest one."""
+def _find_unmatched(settings: Settings, newest: list[ReasoningTrace]) -> dict[str, Any]:
+    """Return the policies that match no action of these traces, each with the nearest action."""
     from grace_kp.gating import PolicySet
 
     actions = {entry["action"] for trace in newest for entry in (trace.grace or {}).get("decisions") or ()}
     return PolicySet(settings.policies).unmatched(actions) if actions else {}
 
 
-def _approvals(store: object) -> dict[str, Any] | None:
-    """Return how many requests for approval wait for what, the end of their chain, and the state of notifications."""
+def _describe_approvals(store: object) -> dict[str, Any] | None:
+    """Describe the requests for approval, the end of their chain and the notifications."""
     from grace_kp.approvals import RowQuery
 
     tables = getattr(store, "approvals", None)
@@ -270,8 +271,8 @@ def _approvals(store: object) -> dict[str, Any] | None:
     }
 
 
-def _profile(settings: Settings, profiles: ProfileSet, recent: list[ReasoningTrace]) -> dict[str, Any]:
-    """Return the profile in force; of a learned one also how recent runs differ from those that it was fitted on."""
+def _describe_profile(settings: Settings, profiles: ProfileSet, recent: list[ReasoningTrace]) -> dict[str, Any]:
+    """Describe the profile in force, and compare recent runs with those that a learned one was fitted on."""
     report = profiles.describe()
     if profiles.main.learned is not None:
         found = (sentence for trace in recent for sentence in profiles.main.mismatches(trace.to_dict()))
@@ -291,7 +292,7 @@ SETTINGS = (
     TableColumn("from", "prose", priority=1, least=10),
 )
 PARTS = frozenset({"not_recorded", "promises", "rescued", "approvals", "unmatched_policies"})
-"""Parts of the report on the store that have lines of their own, and are left out where they are empty."""
+"""Optional parts of the report on the store, which have separate lines."""
 NAMES = 16
 """Width of the names on the left."""
 
@@ -325,7 +326,7 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, text and style of each line; a line without a name belongs to the one above."""
+    """Yield the name, text and style of each line; a line without a name continues the previous one."""
     for name, state in report["keys"].items():
         yield name, state, ""
     for name in ("evaluator", "embedder"):
@@ -360,7 +361,11 @@ def _store_facts(store: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if store:
         yield "store", ", ".join(f"{name} {value}" for name, value in store.items() if name not in PARTS), ""
     if rescued := store.get("rescued"):
-        yield "rescued", f"{rescued['runs']:,} runs wait beside the database until a process opens it for writing", ""
+        yield (
+            "rescued",
+            f"{rescued['runs']:,} runs wait in files next to the database until a process opens it for writing",
+            "",
+        )
     for policy, near in store.get("unmatched_policies", {}).items():
         hint = f"; did you mean {near}?" if near else ""
         yield "policy", f"{policy} matches no action of the newest traces{hint}", ""
@@ -382,8 +387,8 @@ def _store_facts(store: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if lost := store.get("not_recorded"):
         yield "not recorded", f"in the last week, by {lost['processes']:,} processes:", ""
         if lost["dropped_traces"]:
-            yield "", f"{lost['dropped_traces']:,} runs for which memory had no room while they waited", ""
+            yield "", f"{lost['dropped_traces']:,} runs dropped because the memory for waiting runs was full", ""
         if lost["lost_traces"]:
-            yield "", f"{lost['lost_traces']:,} runs that could not be finished, or went with their file", ""
+            yield "", f"{lost['lost_traces']:,} runs that could not be finished, or were lost with their file", ""
         for trouble, count in lost["troubles"].items():
             yield "", f"{count:,} × {trouble}", ""

@@ -1,4 +1,4 @@
-"""`grace-kp eval`: a suite of scorers over a file of cases, in parallel, with a page and JUnit XML on request."""
+"""`grace-kp eval`: score a file of cases with a suite, in parallel, and write reports as HTML or JUnit XML."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._inputs import load_module
+from grace_kp.cli._lookup import JsonOption  # noqa: TC001 — Typer reads it
 from grace_kp.cli._output import clean, console, progress, put_json, say_error
 from grace_kp.cli._page import TableColumn, TextTable, put_text
 from grace_kp.errors import GraceError, MissingExtra
@@ -30,7 +31,7 @@ def evaluate(
     html: Annotated[Path | None, typer.Option(help="Write an HTML page to this file.")] = None,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes. Default: one per core.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+    as_json: JsonOption = False,
     imports: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,7 +70,7 @@ def evaluate(
 
 @contextmanager
 def _unreadable_is_2() -> Iterator[None]:
-    """Exit with 2 if a file cannot be read, so that a build server can distinguish it from a case that fails."""
+    """Exit with 2 if a file cannot be read, so that a build server can tell it from a failed case."""
     try:
         yield
     except MissingExtra:
@@ -91,7 +92,7 @@ COLUMNS = (
     TableColumn("passes", "figure"),
 )
 SHOWN = 20
-"""Failed cases that are shown with their diagnosis."""
+"""Maximum of failed cases shown with their diagnosis."""
 
 
 def _show(rows: list[Row]) -> None:

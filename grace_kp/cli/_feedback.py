@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._inputs import CountedFile, Position
-from grace_kp.cli._lookup import StoreOption, find, open_chosen_store
+from grace_kp.cli._lookup import JsonOption, StoreOption, find, open_chosen_store
 from grace_kp.cli._output import clean, progress, say_error
 from grace_kp.cli._page import put_outcome
 from grace_kp.errors import GraceError, InvalidRecord
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from grace_kp.store import Store
 
 REPORTED = 5
-"""Rows that could not be stored and are reported individually."""
+"""Maximum of unstored rows that are reported individually."""
 
 
 def feedback(
@@ -50,9 +50,9 @@ def feedback(
         float | None, typer.Option(help="Probability with which the run was chosen to be labelled.")
     ] = None,
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was stored as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """State whether a run was right. The label is stored with its trace; earlier labels stay. Of those with a name, the newest counts.
+    """State whether a run was right. The label is stored with its trace, next to earlier ones. Of the labels with a name, the newest counts.
 
     Example: grace-kp feedback last wrong --by ana --note "refunded the wrong order"
 

@@ -1,4 +1,4 @@
-"""What commands read: the traces of files, whose unreadable parts are reported briefly and counted, and modules of the user."""
+"""Inputs of commands: files, whose unreadable parts are reported briefly and counted, and modules of the user."""
 
 from __future__ import annotations
 
@@ -21,22 +21,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 REPORTED = 5
-"""Unreadable places of a file that are reported individually."""
+"""Maximum of unreadable parts of a file that are reported individually."""
 GIVE_UP = 200
-"""Unreadable places from the beginning of a file after which the file counts as another kind of file."""
-
-
+"""Number of unreadable parts at the beginning of a file after which reading stops."""
 WANTED = "a file holds traces or chat runs, as JSON or JSON lines"
 
 
 class Unreadable:
-    """The parts that could not be read: their number, and the first of them."""
+    """The number of unreadable parts, and the first one."""
 
     count = 0
     first: InvalidRecord | None = None
 
     def add(self, problem: InvalidRecord) -> None:
-        """Count a part that could not be read."""
+        """Count a part."""
         self.count += 1
         self.first = self.first or problem
 
@@ -44,14 +42,14 @@ class Unreadable:
 def readable(
     files: list[str], what: str, unreadable: Unreadable, *, domain: str | None = None
 ) -> Iterator[ReasoningTrace]:
-    """Yield the traces of all files in order. Unreadable parts are reported on standard error and counted."""
+    """Yield the traces of the files; unreadable parts as for `read_files`."""
     return read_files(files, what, unreadable, lambda source, name: read_traces(source, name=name, domain=domain))
 
 
 def read_files(
     files: list[str], what: str, unreadable: Unreadable, read: Callable[[Any, str], Iterator[T | InvalidRecord]]
 ) -> Iterator[T]:
-    """Yield what a reader finds in all files in order. Unreadable parts are reported on standard error and counted."""
+    """Yield the items that a reader finds in the files. Unreadable parts are reported on standard error and counted."""
     work = Position(files)
     items = (item for name in files for item in _readable(name, work, unreadable, read))
     yield from progress(items, what, total=work.total, position=(lambda: work.bytes_read) if work.total else None)
@@ -60,7 +58,7 @@ def read_files(
 def _readable(
     name: str, work: Position, unreadable: Unreadable, read: Callable[[Any, str], Iterator[T | InvalidRecord]]
 ) -> Iterator[T]:
-    """Yield the items of a file. Its problems wait for the first item, which proves that the file is of the right kind."""
+    """Yield the items of a file. Problems are reported after the first item, which proves that the file is of the right kind."""
     waiting: list[InvalidRecord] = []
     found, count = False, 0
     for item in _items(name, work, read):
@@ -93,7 +91,7 @@ def _items(
         try:
             file: Any = None if name == "-" else Path(name).open("rb")  # noqa: SIM115 — closed below
         except (OSError, ValueError):
-            file = None  # the reader gives the reason
+            file = None  # the reader reports the reason
         if file is None:
             yield from read(name, name)
             return

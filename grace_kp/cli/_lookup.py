@@ -1,4 +1,4 @@
-"""The store of a command with its approvals, and the trace or approval that an id or its first characters name."""
+"""Shared options, the store of a command, and the search for a trace or approval by its id or the first characters of it."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 StoreOption = Annotated[
     str | None, typer.Option("--store", help="memory: or sqlite:///path.db. Default: the setting `store`.")
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
 
 
 def parameters_of(options: type, names: Iterable[str], required: Container[str] = ()) -> list[Parameter]:
@@ -37,13 +39,13 @@ def parameters_of(options: type, names: Iterable[str], required: Container[str] 
 
 CHOOSE = "--store or GRACE_KP_STORE names another"
 PREFIX = "ap-"
-"""The beginning of the id of an approval."""
+"""Prefix of the ids of approvals."""
 LEAST = 3
-"""Minimum of characters of an id."""
+"""Minimum length of an abbreviated id."""
 PAGE = 100
 """Traces per query."""
 CANDIDATES = 5
-"""Ids in a message about several matches."""
+"""Maximum of ids in a message about several matches."""
 
 
 def open_chosen_store(url: str | None, *, must_exist: bool = False) -> Store:
@@ -55,7 +57,7 @@ def open_chosen_store(url: str | None, *, must_exist: bool = False) -> Store:
 
 @contextmanager
 def open_for_reading(url: str | None) -> Iterator[Store]:
-    """Open the store of this URL, or of the settings, for reading; no file is created."""
+    """Open the store of this URL, or of the settings, without creating a file."""
     from grace_kp.store import open_store
 
     store = open_store(require_store(url), create=False)
@@ -72,7 +74,7 @@ def require_store(url: str | None) -> str | None:
     wanted, source = _chosen(url)
     file = file_of(wanted)
     if file is not None and not file.exists():
-        raise GraceError(f"there is no store at {file} ({source}); recording a run creates it, {CHOOSE}")
+        raise GraceError(f"no store exists at {file} ({source}); recording a run creates it, {CHOOSE}")
     return wanted
 
 
@@ -85,7 +87,6 @@ def require_reachable_store(url: str | None) -> str | None:
 
 
 def _chosen(url: str | None) -> tuple[str | None, str]:
-    """Return the URL of the store and its source."""
     from grace_kp.settings import Settings
 
     if url:
@@ -106,10 +107,10 @@ def describe_store(url: str | None) -> str:
 
 
 def find(store: Store, wanted: str) -> ReasoningTrace:
-    """Return the trace whose id is or begins with `wanted`; `last` is the newest trace that is not nested."""
+    """Return the trace whose id is or begins with `wanted`, or for `last` the newest trace that is not nested."""
     if wanted == "last":
         newest = next((trace for trace in newest_first(store) if trace.parent_id is None), None)
-        # All runs are nested: their outer runs were deleted or are still open.
+        # All runs may be nested if their outer runs were deleted or are still open.
         newest = newest or next(newest_first(store), None)
         if newest is None:
             raise GraceError(f"the store is empty; {CHOOSE}")
@@ -125,7 +126,6 @@ def find(store: Store, wanted: str) -> ReasoningTrace:
 
 
 def _only_match(kind: str, wanted: str, short: str, search: Callable[[str], list[str]], error: type[GraceError]) -> str:
-    """Return the only id that begins as stated."""
     if len(short) < LEAST:
         raise error(f"no {kind} {wanted!r:.80}; give at least the first {LEAST} characters of an id")
     matching = search(short)
@@ -144,7 +144,7 @@ def newest_first(store: Store, **conditions: Any) -> Iterator[ReasoningTrace]:
     for offset in itertools.count(0, PAGE):
         page = store.query(limit=PAGE, offset=offset, **conditions)
         for trace in page:
-            if trace.id not in seen:  # runs that are stored meanwhile move the pages
+            if trace.id not in seen:  # runs that are stored meanwhile shift the pages
                 seen.add(trace.id)
                 yield trace
         if len(page) < PAGE:
@@ -165,16 +165,16 @@ def short_id(name: str) -> str:
 
 ByOption = Annotated[
     str | None,
-    typer.Option("--by", help="Who decides; recorded as stated. Default: the name of the operating-system user."),
+    typer.Option("--by", help="Who acts; recorded as stated. Default: the name of the operating-system user."),
 ]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help=f"An id, or at least its first {LEAST} characters.")]
 NOTIFY_SECONDS = 3.0
-"""How long a command waits until what it has changed is delivered."""
+"""Maximum time that a command waits for the delivery of its notifications."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandInbox:
-    """The approvals of a store: its verbs, the tables that they write, and the key that they seal with."""
+    """The approvals of a store: verbs, tables, and the key that seals arguments."""
 
     store: Store
     tables: Tables
@@ -213,9 +213,9 @@ def open_inbox(url: str | None) -> Iterator[CommandInbox]:
 
 @contextmanager
 def change_inbox(url: str | None) -> Iterator[CommandInbox]:
-    """`open_inbox` for a command that changes something: the receiver that the settings name is notified at the end, as far as it answers soon.
+    """Open the inbox for a change, and notify the receiver of the settings at the end.
 
-    What cannot be delivered is stated on standard error, and changes neither what was decided nor the exit code.
+    A failed delivery is reported on standard error. It affects neither the change nor the exit code.
     """
     with open_inbox(url) as inbox:
         before, _ = inbox.tables.head()
@@ -233,13 +233,13 @@ def _notify(tables: Tables, after: int) -> None:
     try:
         settings = Settings.load()
         for receiver in webhooks_of(settings.webhook_url, settings.approval_link, os.environ):
-            Delivery(tables, receiver, after=after).close(NOTIFY_SECONDS)  # reports what it could not deliver
+            Delivery(tables, receiver, after=after).close(NOTIFY_SECONDS)  # reports failed deliveries
     except GraceError as error:
-        say_error(f"what was changed stands; nobody is notified: {error}")
+        say_error(f"the change was stored, but no notification was sent: {error}")
 
 
 def actor(by: str | None) -> Actor:
-    """Return the person at the command line, under the name that they state."""
+    """Return the person at the command line under this name, by default that of the user."""
     from grace_kp.approvals import Actor
 
     try:

@@ -1,4 +1,4 @@
-"""Output of commands: texts that are safe for a terminal, JSON for machines, errors as one line on standard error, progress bars."""
+"""Output of commands: strings that are safe for a terminal, JSON, errors on standard error, progress bars."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NO_TERMINAL = 100
-"""Columns without a terminal."""
+"""Width without a terminal."""
 HEIGHT = 25
-"""Lines of a terminal; rich wants a number, and nothing depends on it."""
+"""Height of the console. rich takes a dumb terminal for 80 columns wide unless the height is set; nothing else depends on it."""
 LEAST = 20
-"""Minimum of columns; a narrower terminal wraps the lines itself."""
+"""Minimum width. A narrower terminal wraps the lines."""
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console as wide as the terminal is now, on standard output or standard error."""
     from rich.console import Console
 
-    # No emoji codes: `:smile:` in a text stays. The height is set because rich otherwise takes a dumb terminal for 80 columns wide.
     width = columns(sys.stderr if stderr else sys.stdout)
+    # Without emoji codes, which would replace `:smile:` in data.
     return Console(stderr=stderr, highlight=False, emoji=False, width=width, height=HEIGHT)
 
 
 def columns(stream: IO[str]) -> int:
-    """Return the width: `COLUMNS`, else that of the stream's terminal, else 100."""
+    """Return the width from `COLUMNS`, else of the stream's terminal, else 100."""
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isdecimal() and int(wanted) > 0:
         return max(LEAST, int(wanted))
@@ -49,30 +49,30 @@ def columns(stream: IO[str]) -> int:
 
 
 def writes_unicode(stream: IO[str]) -> bool:
-    """Return whether a stream can hold every character."""
+    """Return whether a stream can encode every character."""
     return str(getattr(stream, "encoding", None) or "").lower().replace("-", "").startswith("utf")
 
 
 def clean(text: str, width: int = 0) -> str:
-    """Return the text as one line, with escapes for what a terminal would obey or hide, shortened visibly to a number of columns."""
+    """Return the string as one line with control and invisible characters escaped, optionally cut to `width` columns."""
     line = " ".join(printable(text, replace=_blank_or_escape).split())
     if not writes_unicode(sys.stdout):
         encoding = sys.stdout.encoding or "ascii"
-        line = line.encode(encoding, "replace").decode(encoding)  # now, so that widths are those of the output
+        line = line.encode(encoding, "replace").decode(encoding)  # before widths are measured
     return shorten(line, width) if width else line
 
 
 def visible(text: str) -> str:
-    """Return lines of text with escapes for the characters that a terminal would obey or hide."""
-    return _shown(text.replace("\r\n", "\n").replace("\t", "    "), _blank_or_escape)
+    """Return lines with control and invisible characters escaped."""
+    return _escape_in(text.replace("\r\n", "\n").replace("\t", "    "), _blank_or_escape)
 
 
 def visible_json(value: object, indent: int | None = None) -> str:
-    """Return JSON with escapes for the characters that a terminal would obey or hide."""
-    return _shown(json.dumps(value, ensure_ascii=False, indent=indent, default=str), _escape)
+    """Return JSON with control and invisible characters escaped."""
+    return _escape_in(json.dumps(value, ensure_ascii=False, indent=indent, default=str), _escape)
 
 
-def _shown(text: str, escape: Callable[[str], str]) -> str:
+def _escape_in(text: str, escape: Callable[[str], str]) -> str:
     text = printable(text, keep="\n", replace=escape)
     return text if writes_unicode(sys.stdout) else _BEYOND_ASCII.sub(lambda match: _escape(match[0]), text)
 
@@ -83,13 +83,13 @@ def _blank_or_escape(character: str) -> str:
 
 
 def _escape(character: str) -> str:
-    """Return the JSON escape of a character, also for DEL, which JSON itself does not escape."""
+    """Return the JSON escape of a character, also of those that JSON does not escape, such as DEL."""
     escape = json.dumps(character)[1:-1]
     return f"\\u{ord(character):04x}" if escape == character else escape
 
 
 def shorten(line: str, width: int) -> str:
-    """Return the line within `width` columns, where wide characters count as two; an ellipsis marks the cut."""
+    """Cut the line to `width` columns, marked by an ellipsis; wide characters count as two."""
     from rich.cells import cell_len, set_cell_size
 
     if len(line) <= width // 2 or cell_len(line) <= width:
@@ -98,8 +98,6 @@ def shorten(line: str, width: int) -> str:
     return set_cell_size(line, width - len(mark)).rstrip() + mark
 
 
-# Characters that JSON does not escape and a terminal obeys or hides: DEL, C1 controls, line separators, changes of direction, no width.
-_OBEYED = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 _BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 
 
@@ -118,17 +116,16 @@ def put_jsonl(values: Iterable[Any]) -> None:
 def _json(value: object, indent: int | None = None) -> str:
     from grace_kp.trace import storable
 
-    text = storable(json.dumps(value, ensure_ascii=not writes_unicode(sys.stdout), indent=indent))
-    return _OBEYED.sub(lambda match: _escape(match[0]), text)
+    return _escape_in(storable(json.dumps(value, ensure_ascii=False, indent=indent)), _escape)
 
 
 def say_error(message: object) -> None:
-    """Write one line to standard error."""
+    """Write an error as one line to standard error."""
     sys.stderr.write(f"grace-kp: {printable(' '.join(str(message).split()), replace=_blank_or_escape)}\n")
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Refuse files that cannot be written, before anything is computed for them."""
+    """Refuse files that cannot be written, before their content is computed."""
     for path in paths:
         if path is None:
             continue
@@ -138,12 +135,12 @@ def check_writable(*paths: Path | None) -> None:
         if folder.is_dir() and not os.access(folder, os.W_OK):
             raise GraceError(f"{folder}: cannot write into this folder: Permission denied")
         if path.is_dir() or not folder.is_dir():
-            reason = "it is a folder" if path.is_dir() else f"there is no folder {folder}"
+            reason = "it is a folder" if path.is_dir() else f"the folder {folder} does not exist"
             raise GraceError(f"{path}: cannot be written: {reason}")
 
 
 def confirm(command: str, question: str, show: Callable[[], None] = lambda: None) -> None:
-    """Ask at the terminal before a command goes on; `show` first writes what the question is about."""
+    """Ask at the terminal whether to go on; `show` writes the details first."""
     import typer
 
     if not sys.stdin.isatty():
@@ -155,7 +152,7 @@ def confirm(command: str, question: str, show: Callable[[], None] = lambda: None
 
 
 def ask(prompt: str) -> str:
-    """Return the line that is typed at the prompt, with its line break; empty at the end of the input."""
+    """Read a line at a prompt, with its line break; empty at the end of the input."""
     sys.stderr.write(prompt)
     sys.stderr.flush()
     return sys.stdin.readline()
@@ -197,7 +194,7 @@ def progress(
 
 @contextmanager
 def working(title: str) -> Iterator[None]:
-    """Show that work is under way while the block runs, if standard error is a terminal."""
+    """Show a spinner while the block runs, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,7 +1,6 @@
-"""Lines and tables for a terminal, within its width: names with values, wrapped paragraphs, bars, tables.
+"""Lines and tables within the width of a terminal: fields, wrapped paragraphs, bars, tables.
 
-A table drops columns by priority and never cuts figures. If even the essential columns do not fit, each row becomes a block of `name  value`
-lines.
+A table drops columns by priority and never cuts figures. If the essential columns do not fit, each row becomes a block of fields.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 
 
 LABEL = 12
-"""Width of the names on the left."""
+"""Width of the names of fields."""
 BESIDE = 30
-"""Columns that a bar leaves for names and figures."""
+"""Width reserved for names and figures next to a bar."""
 NARROW = 24
-"""Width below which a long value stands below its name."""
+"""Width below which a long value begins on the line after its name."""
 
 
 def put(out: Console, line: str | Text) -> None:
@@ -33,7 +32,7 @@ def put(out: Console, line: str | Text) -> None:
 
 
 def put_field(out: Console, name: str, value: str, *, label: int = LABEL, indent: int = 0, style: str = "") -> None:
-    """Write a name and its value; a long value continues below its beginning, or below the name in a narrow terminal."""
+    """Write a name and its value, which wraps below its beginning, or in a narrow terminal below the name."""
     from rich.cells import cell_len
     from rich.text import Text
 
@@ -50,7 +49,7 @@ def put_field(out: Console, name: str, value: str, *, label: int = LABEL, indent
 
 
 def put_text(out: Console, value: str, *, indent: int = 0, style: str = "") -> None:
-    """Write a text of several lines, wrapped to the width."""
+    """Write lines, wrapped to the width."""
     from rich.text import Text
 
     for line in value.split("\n"):
@@ -60,7 +59,7 @@ def put_text(out: Console, value: str, *, indent: int = 0, style: str = "") -> N
 
 
 def put_outcome(document: object, text: str, *, as_json: bool) -> None:
-    """Write what a command has done, for machines or for people."""
+    """Write the outcome of a command, as JSON or as text."""
     if as_json:
         put_json(document)
     else:
@@ -77,7 +76,7 @@ def wrap(out: Console, line: str, width: int) -> list[str]:
 
 
 def meter(value: float, out: Console) -> str:
-    """Return a number from 0 to 1 as a bar of constant length; empty in a narrow terminal."""
+    """Return a number from 0 to 1 as a bar; empty in a narrow terminal."""
     width = min(20, out.width - BESIDE)
     if width < 5:
         return ""
@@ -87,24 +86,24 @@ def meter(value: float, out: Console) -> str:
 
 
 GAP = 2
-"""Blanks between two columns."""
+"""Width of the gap between two columns."""
 ESSENTIAL = 0
 """Priority of columns that are never dropped."""
 BLOCK_LINES = 3
-"""Lines of a text in a block."""
+"""Maximum of lines of a value of kind `text` in a block."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a table, and how it may shrink."""
+    """A column of a table, with its rules for shrinking."""
 
     name: str
     kind: Literal["figure", "word", "text", "prose"] = "text"
-    """Figures are right-aligned; figures and words are never cut. A text may be shortened, prose is wrapped."""
+    """Figures are right-aligned; figures and words are never cut; text may be cut; prose is wrapped."""
     priority: int = ESSENTIAL
     """The highest priority is dropped first, 0 never. Columns of the same priority are dropped together."""
     least: int = 12
-    """Minimum width of a text or prose."""
+    """Minimum width of text and prose."""
     styles: Mapping[str, str] = field(default_factory=dict)
     """Style of a value, such as {"no": "red"}."""
 

@@ -1,4 +1,4 @@
-"""`grace-kp replay`: what two policies would have done with recorded traces; `grace-kp reviewers`: what is recorded about reviewers."""
+"""`grace-kp replay`: compare two policies on recorded traces; `grace-kp reviewers`: statistics of reviewers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._inputs import Unreadable, read_files, readable
-from grace_kp.cli._lookup import StoreOption, open_for_reading
+from grace_kp.cli._lookup import JsonOption, StoreOption, open_for_reading
 from grace_kp.cli._output import progress, say_error, visible
 from grace_kp.cli._page import put_outcome
 
@@ -47,9 +47,9 @@ def replay(
     include_fitted: Annotated[
         bool, typer.Option("--include-fitted", help="Also replay the runs that a profile was fitted on.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Replay recorded decisions under policy A and policy B; a policy that is left out is what was recorded.
+    """Replay recorded decisions under policy A and policy B. A policy that is left out stands for the recorded decisions.
 
     Thresholds without a profile apply to the recorded confidence. Labels are the feedback in the traces, or a field of the files.
 
@@ -61,7 +61,7 @@ def replay(
     if policies == (None, None):
         raise ValueError("nothing to compare: state policy A with --a, --a-thresholds or --a-floor")
     unreadable = Unreadable()
-    with _labelled(files, store, label, unreadable) as (traces, labels):
+    with _open_labelled(files, store, label, unreadable) as (traces, labels):
         report = replay_traces(
             traces,
             *policies,
@@ -85,16 +85,16 @@ def reviewers(
     pseudonyms: Annotated[
         bool, typer.Option("--pseudonyms", help="Show `reviewer 1`, `reviewer 2`, … instead of names.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show what is recorded about the people who answered gates: counts, time to decide, agreement.
+    """Show statistics of the people who answered gates: counts, time to decide, agreement.
 
     Example: grace-kp reviewers --store sqlite:///traces.db --pseudonyms
     """
     from grace_kp.calibrate import reviewers as report_on
 
     unreadable = Unreadable()
-    with _traces(files, store, "reading", unreadable) as traces:
+    with _open_traces(files, store, "reading", unreadable) as traces:
         report = report_on(traces, pseudonyms=pseudonyms)
     put_outcome(report.to_dict(), visible(report.summary()), as_json=as_json)
     if unreadable.count:
@@ -102,16 +102,16 @@ def reviewers(
 
 
 @contextmanager
-def _labelled(
+def _open_labelled(
     files: list[str] | None, store: str | None, label: str | None, unreadable: Unreadable
 ) -> Iterator[tuple[Iterable[ReasoningTrace], Iterable[bool | float | None] | None]]:
-    """Yield the traces of the files with their labels, or those of the store, whose labels are in the traces."""
+    """Yield the traces of the files with their labels, or the traces of the store, which contain their labels."""
     from grace_kp.calibrate import LabelledRun, read_labelled
 
     if not files or store is not None:
         if label is not None:
             raise ValueError("--label names a field of a file; the labels of a store are feedback")
-        with _traces(files, store, "replaying", unreadable) as traces:
+        with _open_traces(files, store, "replaying", unreadable) as traces:
             yield traces, None
         return
     runs: Iterator[LabelledRun] = read_files(
@@ -125,10 +125,9 @@ def _labelled(
 
 
 @contextmanager
-def _traces(
+def _open_traces(
     files: list[str] | None, store: str | None, what: str, unreadable: Unreadable
 ) -> Iterator[Iterable[ReasoningTrace]]:
-    """Yield the traces of the files, or those of the store."""
     if files:
         if store is not None:
             raise ValueError("name files or --store, not both")
@@ -139,7 +138,6 @@ def _traces(
 
 
 def _policy(letter: str, name: str | None, thresholds: str | None, floors: list[str] | None) -> Any:
-    """Return the policy of these options; None for what was recorded."""
     from grace_kp.calibrate import ReplayPolicy
 
     if thresholds is None and not floors:
@@ -169,5 +167,5 @@ def _thresholds(option: str, text: str) -> Thresholds:
     except ValueError as error:
         why = f" ({error})" if len(parts) == 3 else ""
         raise ValueError(
-            f"{option} {text!r:.60}: write silent,notify,confirm, each from 0 to 1 or never, none above the one before{why}"
+            f"{option} {text!r:.60}: write silent,notify,confirm, each from 0 to 1 or never, in descending order{why}"
         ) from None

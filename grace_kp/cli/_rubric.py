@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grace_kp.cli._lookup import JsonOption  # noqa: TC001 — Typer reads it
 from grace_kp.cli._output import ask, check_writable, clean, console, progress, put_json
 from grace_kp.cli._page import TableColumn, TextTable, put_field, put_text
 from grace_kp.errors import GraceError
@@ -36,7 +37,6 @@ rubric = typer.Typer(
 
 
 TestSetFile = Annotated[Path, typer.Argument(metavar="TESTS", help="The test set, YAML or JSON.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JudgedBy = Annotated[
     list[By] | None,
     typer.Option(
@@ -50,7 +50,7 @@ Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML page wi
 def check(
     tests: TestSetFile,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there are warnings.")] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check a test set against the requirements: documents, problems, severities, kinds, bonus candidates, runs.
 
@@ -82,7 +82,7 @@ def score(
         Path | None,
         typer.Option(help="Write the variant with its judgements to this file; only with a single VARIANT."),
     ] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Score variants: mean, spread, rates by category, and the agreement of two judgements.
 
@@ -117,7 +117,7 @@ def compare(
     notes: Annotated[str, typer.Option(help="Notes to record with the round.")] = "",
     out: Annotated[Path | None, typer.Option(help="Write the variant with its judgements to this file.")] = None,
     html: Html = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare two variants: which one to keep, and how certain that is.
 
@@ -130,7 +130,7 @@ def compare(
     is_history = best.suffix.lower() == ".md"
     if record and not is_history:
         raise typer.BadParameter("--record needs a history (.md) as BEST")
-    # Faults that can be known are reported before anybody judges.
+    # Report all foreseeable errors before the outputs are judged.
     check_writable(html, out, best if record else None)
     if html is not None:
         require_plots()
@@ -161,7 +161,7 @@ def compare(
 
 
 def _load_history(path: Path, test_set: TestSet | None = None, new_name: str | None = None) -> History:
-    """Return a history; one over this test set, and without a variant of the new name, if they are stated."""
+    """Load a history; if given, check its test set, and that `new_name` is free."""
     from grace_kp.rubric import History
 
     history = History.load(path)
@@ -177,7 +177,7 @@ def _load_history(path: Path, test_set: TestSet | None = None, new_name: str | N
 def _record_round(
     path: Path, test_set: TestSet, variant: Variant, notes: str
 ) -> tuple[Variant | None, Recommendation | None, int]:
-    """Add a round to the current state of a history; return the best it was compared with, the decision, and its number."""
+    """Add a round to a history; return the best so far, the decision, and the number of the round."""
     from grace_kp.rubric import HistoryChanged, Round
 
     for _ in range(20):
@@ -187,7 +187,7 @@ def _record_round(
         try:
             history.save()
         except HistoryChanged:
-            continue  # another process was faster
+            continue  # another process saved a round meanwhile
         return best, found, len(history.rounds)
     raise GraceError(f"{path} kept changing while the round was added; nothing was recorded, try again")
 
@@ -196,7 +196,7 @@ def _record_round(
 def history(
     file: Annotated[Path, typer.Argument(metavar="HISTORY", help="A history, such as history.md.")],
     html: Html = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the rounds so far, the best one, and whether more rounds are likely to help.
 
@@ -205,7 +205,7 @@ def history(
     from grace_kp.rubric import history_page
 
     if not file.exists():
-        raise GraceError(f"{file}: there is no such file")
+        raise GraceError(f"{file}: the file does not exist")
     read = _load_history(file)
     if html is not None:
         write_whole(html, history_page(read))
@@ -275,7 +275,6 @@ def _show_variants(variants: Sequence[Variant]) -> None:
         rows.add(variant.name, scores, f"{summary.mean:.2f}", *spread)
     rows.print(out)
     put_text(out, "")
-    # Variants side by side, and below each other where the window is too narrow.
     rates = TextTable(
         TableColumn("category", least=10), *(TableColumn(clean(variant.name, 32), "figure") for variant in variants)
     )
@@ -324,7 +323,7 @@ def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> Non
 
 
 def rate_file(path: Path, test_set: TestSet, by: Sequence[By] | None, out: Path | None = None) -> Rated:
-    """Return the variant in a file, after judging its outputs without judgements. `out` is written after each run."""
+    """Return the variant in a file after judging its unjudged outputs. `out` is written after each run."""
     from grace_kp.rubric import NotRated, rate, read_variant, write_variant
 
     name, outputs = read_variant(path, test_set)

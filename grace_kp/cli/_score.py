@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._inputs import Unreadable, readable
-from grace_kp.cli._lookup import short_id
+from grace_kp.cli._lookup import JsonOption, short_id
 from grace_kp.cli._output import clean, console, put_json, put_jsonl
 from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 from grace_kp.errors import SettingsError
@@ -23,7 +23,7 @@ FIELDS = ("id", "score", "complexity", "novelty", "tool_diversity", "outcome_con
 
 
 def assessor(profile: str) -> Assessor:
-    """Return the assessor that computes confidence and score with this confidence profile."""
+    """Return the assessor with this confidence profile."""
     from grace_kp.runtime import Assessor, ProfileSet
     from grace_kp.value import ValueScorer
 
@@ -35,8 +35,8 @@ def assessor(profile: str) -> Assessor:
         raise typer.BadParameter(str(error)) from None
 
 
-def assessed(trace: ReasoningTrace, how: Assessor) -> dict[str, Any]:
-    """Return the document of the trace with its score; the confidence is computed only if the trace has none."""
+def assess_trace(trace: ReasoningTrace, how: Assessor) -> dict[str, Any]:
+    """Return the document of the trace with its score, and with a confidence if it had none."""
     document = trace.to_dict()
     if document.get("grace", {}).get("unscored"):
         how.assess(document)
@@ -52,7 +52,7 @@ def score(
             metavar="FILE...", help="Traces or chat runs as JSON or JSON lines, plain or .gz; - is standard input."
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+    as_json: JsonOption = False,
     as_jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON line per run as soon as it is scored.")
     ] = False,
@@ -73,7 +73,7 @@ def score(
     """
     how = assessor(profile)
     unreadable = Unreadable()
-    rows = (assessed(trace, how) for trace in readable(files, "scoring", unreadable, domain=domain))
+    rows = (assess_trace(trace, how) for trace in readable(files, "scoring", unreadable, domain=domain))
     if as_jsonl:
         put_jsonl(_short(row) for row in rows)
     elif as_json:
@@ -166,4 +166,4 @@ def _summarise(documents: list[dict[str, Any]], unreadable: Unreadable) -> None:
             f"{penalty_text(name)} in {count_text(applied.count(name), 'run')}" for name in dict.fromkeys(applied)
         )
         put_field(out, "rules", ", ".join(counts))
-    put_field(out, "novelty", "0.5 throughout: there is no embedder, so it was not measured")
+    put_field(out, "novelty", "0.5 throughout: not measured, because this command uses no embedder")

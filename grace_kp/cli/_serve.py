@@ -1,4 +1,4 @@
-"""`grace-kp serve`: pages for people over a store, at an address that it prints; `serve users`: the accounts that may log in."""
+"""`grace-kp serve`: web pages of a store; `serve users`: the accounts that may log in."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from typer.core import TyperGroup
 from grace_kp.cli._approval_page import moment_text
 from grace_kp.cli._lookup import (
     CHOOSE,
+    ByOption,
+    JsonOption,
     StoreOption,
     actor,
     describe_store,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class SuggestingGroup(TyperGroup):
-    """Names its commands where one is unknown; an address of a store is a likely mistake."""
+    """Lists its commands when one is unknown. An address of a store is a likely mistake."""
 
     def resolve_command(self, ctx: Any, args: Sequence[str]) -> Any:
         """Return the command that the first argument names, with the other arguments."""
@@ -51,14 +53,8 @@ users = typer.Typer(
 )
 
 ROLES = "viewer, approver, admin or agent"
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name, as it stands beside decisions.")]
-ByOption = Annotated[
-    str | None,
-    typer.Option(
-        "--by", help="Who makes this change, for the audit trail. Default: the name of the operating-system user."
-    ),
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Also if it is the last admin.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name, as it is shown with decisions.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Allow it for the last admin.")]
 
 
 @contextmanager
@@ -97,9 +93,7 @@ def _put_token(token: str, name: str, role: Role) -> None:
 @users.command()
 def add(
     name: NameArgument,
-    role: Annotated[
-        str, typer.Option(help=f"What this person may do: {ROLES}. It must be stated.", show_default=False)
-    ] = "",
+    role: Annotated[str, typer.Option(help=f"What this person may do: {ROLES}. Required.", show_default=False)] = "",
     store: StoreOption = None,
     by: ByOption = None,
 ) -> None:
@@ -115,7 +109,7 @@ def add(
 @users.command("list")
 def list_users(
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the accounts with their roles."""
     with _accounts(store) as accounts:
@@ -140,11 +134,11 @@ def list_users(
 
 @users.command()
 def remove(name: NameArgument, store: StoreOption = None, by: ByOption = None, force: ForceOption = False) -> None:
-    """Remove an account. Its token, its sessions, its votes on pending requests and its standing approvals end at once."""
+    """Remove an account. Its token, sessions, votes on pending requests and standing approvals end at once."""
     who = actor(by)
     with _accounts(store) as accounts:
         accounts.remove(name, actor=who, force=force)
-    put_text(console(), f"{clean(name)} has no account any more")
+    put_text(console(), f"the account {clean(name)} was removed")
 
 
 @users.command("role")
@@ -155,9 +149,9 @@ def set_role(
     by: ByOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Change what a person may do. The sessions of the person end at once.
+    """Change the role of a person. The sessions of the person end at once.
 
-    Without a role that may decide, the votes of the person on pending requests and its standing approvals do not count.
+    With a role that may not decide, the votes of the person on pending requests and the standing approvals no longer count.
     """
     wanted, who = _role(role), actor(by)
     with _accounts(store) as accounts:
@@ -206,7 +200,7 @@ def run(
     from grace_kp.web import serving
 
     url = require_reachable_store(store)
-    open_chosen_store(url).close()  # what cannot be opened is reported here, once
+    open_chosen_store(url).close()  # reports a store that cannot be opened before the server starts
     with Grace(store=url, evaluator=None, embedder=None) as grace:
         server = serving(
             grace, host=host, port=port, public_url=public_url, trusted_proxies=trusted_proxy or (), root=root_path
@@ -226,7 +220,7 @@ def run(
 
 @contextmanager
 def _browser(address: str) -> Iterator[None]:
-    """Open a browser at the address, by way of a file that only this user can read: other users see the arguments of a process."""
+    """Open a browser by way of a private file, because other users can read the arguments of a process."""
     handle, name = tempfile.mkstemp(prefix="grace-kp-", suffix=".html")
     page = Path(name)
     try:
@@ -246,7 +240,7 @@ def _put_beginning(server: Server, address: str, store: str | None) -> None:
     out = console()
     put_field(out, "store", describe_store(store).removesuffix(f"; {CHOOSE}"), label=LABEL)
     put(out, "open")
-    put(out, f"  {address}")  # at 80 columns a code fits into a line of its own
+    put(out, f"  {address}")  # on a separate line, where an address with a code fits into 80 columns
     how = (
         "a token of an account; `grace-kp serve users` manages them"
         if server.logins.code_is_needless

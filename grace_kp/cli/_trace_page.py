@@ -1,7 +1,7 @@
-"""A trace as a page in the terminal: steps with their contents, decisions of gates, figures, nested runs.
+"""A trace as a page in the terminal: steps, decisions, figures, nested runs.
 
-Without `--full`, long contents are shortened visibly, and the page leaves out ids, digests and parts of figures. The data under `grace` may
-come from other programs, so its form is never taken for granted.
+Without `--full`, long contents are cut visibly, and ids, digests and parts of figures are left out. The data under `grace` may come from other
+programs, so its form is always checked.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 
 TEXT = 4_000
-"""Characters of a text without --full."""
+"""Maximum length of a string without --full."""
 LINES = 60
-"""Lines of a text without --full."""
+"""Maximum of lines of a string without --full."""
 FIRST, LAST = 150, 50
-"""Steps at the beginning and at the end without --full."""
+"""Maximum of steps shown from the beginning and the end without --full."""
 NESTED = 50
-"""Nested runs without --full."""
+"""Maximum of nested runs without --full."""
 LABELS = 20
-"""Labels without --full."""
+"""Maximum of labels without --full."""
 DEPTH = 6
-"""Levels of nested runs in the list."""
+"""Maximum depth of nested runs."""
 DETAILS = frozenset({
     "digest", "executed digest", "policy version", "attempt", "after step", "measured", "unmeasured", "floor", "waits", "key", "call id",
     "fallbacks",
 })  # fmt: skip
-"""Facts of a decision that only --full shows."""
+"""Facts of a decision shown only with --full."""
 
 
 class Sheet:
@@ -48,7 +48,7 @@ class Sheet:
 
     Args:
         out: the console.
-        full: shorten nothing, and leave nothing out.
+        full: do not shorten or leave out anything.
         nested: write nested runs in full, too.
         store: the store with the nested runs.
     """
@@ -97,7 +97,7 @@ class Sheet:
         for place, entry in enumerate(reversed(shown)):
             if not place:
                 put(self._out, "")
-            self._field("feedback", _stated(mapping(entry)) or _words(entry))
+            self._put_field("feedback", _describe_label(mapping(entry)) or _words(entry))
         if len(shown) < len(entries):
             put_text(self._out, f"and {len(entries) - len(shown):,} earlier ones; --full shows all", indent=12)
 
@@ -107,25 +107,25 @@ class Sheet:
         success = "" if waits(grace.get("status")) else f", {'successful' if metadata.success else 'not successful'}"
         success += "" if took is None else f", {took:,.0f} ms"
         if self._full or self._nested:
-            self._field("id", trace.id)
-            self._field("when", metadata.created_at)
-            self._field("agent", metadata.agent_id or "-")
-            self._field("domain", metadata.task_domain)
-        self._field("status", f"{grace.get('status', '-')}{success}", "" if metadata.success else "red")
+            self._put_field("id", trace.id)
+            self._put_field("when", metadata.created_at)
+            self._put_field("agent", metadata.agent_id or "-")
+            self._put_field("domain", metadata.task_domain)
+        self._put_field("status", f"{grace.get('status', '-')}{success}", "" if metadata.success else "red")
         error = mapping(grace.get("error"))
         if error:
             name, style = ("ended by", "yellow") if waits(grace.get("status")) else ("error", "red")
-            self._field(name, f"{error.get('type')}: {error.get('message')}", style)
+            self._put_field(name, f"{error.get('type')}: {error.get('message')}", style)
         pending = mapping(grace.get("pending"))
         if outcome := outcome_text(mapping(pending.get("approval"))):
-            self._field("since then", f"{pending.get('action')}: {outcome}")
+            self._put_field("since then", f"{pending.get('action')}: {outcome}")
         for name in ("tags", "session", "user", "metadata"):
             if grace.get(name):
-                self._field(name, _words(grace[name]))
+                self._put_field(name, _words(grace[name]))
         if isinstance(grace.get("awaits"), list):
-            self._field("awaits", f"{_words(grace['awaits'])}; confidence and score may still change", "yellow")
+            self._put_field("awaits", f"{_words(grace['awaits'])}; confidence and score may still change", "yellow")
         if number(grace.get("dropped_steps")):
-            self._field("dropped", f"{grace['dropped_steps']:,} steps were not recorded")
+            self._put_field("dropped", f"{grace['dropped_steps']:,} steps were not recorded")
 
     def _steps(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
         by_step, calls = _by_step(grace.get("model_calls"), "step"), _by_step(grace.get("calls"), "tool_call")
@@ -163,7 +163,7 @@ class Sheet:
 
     def _decision(self, entry: dict[str, Any]) -> None:
         action, outcome = entry.get("action", "-"), entry.get("outcome", "-")
-        self._field("gate", f"{action}: {spaced(outcome)}", "bold")
+        self._put_field("gate", f"{action}: {spaced(outcome)}", "bold")
         rest = {name: value for name, value in entry.items() if name not in {"action", "outcome"}}
         for name, text in decision_facts(rest):
             if self._full or name not in DETAILS:
@@ -176,7 +176,7 @@ class Sheet:
             put(self._out, "")
         if parent is not None:
             above = self._found(str(parent))
-            self._field("parent", str(parent))
+            self._put_field("parent", str(parent))
             if above is not None:
                 put_text(self._out, clean(above.task.objective, 200), indent=12)
         shown = children if self._full else children[:NESTED]
@@ -190,7 +190,7 @@ class Sheet:
             put_text(self._out, "--nested shows nested runs in full", style="dim")
 
     def _below(self, trace: ReasoningTrace) -> Iterator[tuple[int, str, ReasoningTrace | None]]:
-        """Yield depth, id and trace of each nested run, depth first; the trace is None if it is not stored."""
+        """Yield the depth, id and trace (None if it is not stored) of each nested run, depth first."""
         visited = {trace.id}
         waiting = [(0, name) for name in reversed(items(mapping(trace.grace).get("children")))]
         while waiting:
@@ -210,14 +210,13 @@ class Sheet:
         found = None if self._store is None else self._store.get(name)
         return None if found is None else with_outcomes(found, getattr(self._store, "approvals", None))
 
-    def _field(self, name: str, value: str, style: str = "") -> None:
+    def _put_field(self, name: str, value: str, style: str = "") -> None:
         put_field(self._out, name, self._cut(clean(value)), style=style)
 
     def _text(self, text: str, indent: int = 0, style: str = "") -> None:
         put_text(self._out, self._cut(visible(text)), indent=indent, style=style)
 
     def _cut(self, text: str) -> str:
-        """Return the text, shortened visibly if it is long."""
         if self._full:
             return text
         kept = "\n".join(text[:TEXT].split("\n", LINES)[:LINES])
@@ -226,12 +225,11 @@ class Sheet:
 
 
 def _by_step(entries: object, field: str) -> dict[int, dict[str, Any]]:
-    """Return the entries by the number of their step, which stands in `field`."""
     found = map(mapping, items(entries))
     return {entry[field]: entry for entry in found if isinstance(entry.get(field), int)}
 
 
-def _stated(entry: dict[str, Any]) -> str:
+def _describe_label(entry: dict[str, Any]) -> str:
     if "correct" not in entry:
         return ""
     correct = entry["correct"]
@@ -245,7 +243,7 @@ def _stated(entry: dict[str, Any]) -> str:
 
 
 def _words(value: object) -> str:
-    """Return a text or a list of texts as words, any other value as JSON."""
+    """Return a string or a list of strings as words, any other value as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -266,7 +264,7 @@ _REST = ("reason", "digest", "executed_digest")
 
 
 def decision_facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the label and the text of each fact, most important first; every field of the entry is among them."""
+    """Yield the label and the content of each fact, most important first. Every field of the entry is included."""
     entry = dict(entry)
     response = mapping(entry.pop("response", None))
     level, score = entry.pop("level", None), entry.pop("score", None)
@@ -319,7 +317,7 @@ def _others(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _hidden(field: str, entry: dict[str, Any], label: str = "hidden") -> Iterator[tuple[str, str]]:
-    """Yield the number of hidden characters by argument; a field of another form stays in the entry."""
+    """Yield the number of hidden characters by argument; a field of another form remains in the entry."""
     counts = entry.get(field)
     if not isinstance(counts, dict) or not all(_is_count(count) for count in counts.values()):
         return
@@ -333,11 +331,11 @@ def _is_count(value: object) -> bool:
 
 
 def _answer(response: dict[str, Any], entry: dict[str, Any]) -> str:
-    """Return the answer, or why there is none; an error that explains it is removed from the entry."""
+    """Describe the answer, or why there is none; an error that explains it is removed from the entry."""
     action, reviewer = response.get("action"), response.get("reviewer")
     if response.get("timeout_reached"):
         runs = "; the policy lets the action run then" if action == "proceed" else ""
-        return f"none: nobody answered in time{runs}"
+        return f"none: no answer in time{runs}"
     if not reviewer and action == "cancel":
         if entry.get("error"):
             return f"none: asking failed: {entry.pop('error')}"
@@ -352,7 +350,7 @@ def _answer(response: dict[str, Any], entry: dict[str, Any]) -> str:
 
 
 def _approval(approval: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the request in an inbox: where it stood when the call was decided, and by whom."""
+    """Yield the state of the request in an inbox when the call was decided, and its present state."""
     words = f"{approval.pop('id')}, {approval.pop('state', 'of unknown state')}"
     if approval.get("by"):
         words += (
@@ -371,7 +369,7 @@ PART = 22
 FEATURE = 36
 """Width of the names of features."""
 NO_FEATURES = frozenset({"intercept", "calibration"})
-"""Contributions that are the same for every run, or follow from the others."""
+"""Contributions that are equal for all runs, or follow from the others."""
 MAX_CONTRIBUTIONS = 6
 MAX_LOG_ODDS = 1e6
 MAX_MISMATCHES = 10
@@ -379,7 +377,7 @@ TOKENS = {"input_tokens": "in", "output_tokens": "out", "total_tokens": "total"}
 
 
 def put_figures(out: Console, trace: ReasoningTrace, *, full: bool = False) -> None:
-    """Write the confidence, the value score and the results of scorers; with `full`, also parts that were not evaluated or explain the score."""
+    """Write the confidence, the value score and the scores of scorers; with `full`, also unevaluated parts and those of the score."""
     grace = mapping(trace.grace)
     _put_confidence(out, trace.outcome.confidence, mapping(grace.get("confidence")), full=full)
     _put_value(out, trace.metadata.quality_score, mapping(grace.get("value")), full=full)
@@ -408,9 +406,7 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any], *, f
     if penalties:
         put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
     if confidence.get("fallback") is True:
-        put_text(
-            out, clean(str(confidence.get("reason") or "the profile failed; a formula stands in for it")), indent=2
-        )
+        put_text(out, clean(str(confidence.get("reason") or "the profile failed; a formula replaced it")), indent=2)
     _put_contributions(out, mapping(confidence.get("contributions")))
     for mismatch in items(confidence.get("mismatches"))[:MAX_MISMATCHES]:
         put_field(out, "does not fit", clean(str(mismatch)), indent=2, label=PART - 2)
@@ -420,7 +416,7 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any], *, f
 
 
 def _put_contributions(out: Console, contributions: dict[str, Any]) -> None:
-    """Write the features that weigh most in a learned confidence, with what each adds to the logarithm of the odds."""
+    """Write the features with the largest effect on a learned confidence, in log-odds."""
     features = (entry for entry in contributions.items() if entry[0] not in NO_FEATURES)
     numbers = ((clean(name, FEATURE - 6), number(value)) for name, value in features)
     known = [(name, value) for name, value in numbers if value and abs(value) < MAX_LOG_ODDS]
@@ -519,7 +515,7 @@ def _whole(value: object) -> str:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return the value if it is an object, else an empty one: the data under `grace` may come from other programs."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 

@@ -17,7 +17,9 @@ import typer
 
 from grace_kp.cli._inputs import REPORTED, Unreadable, read_files
 from grace_kp.cli._lookup import (
+    JsonOption,
     StoreOption,
+    YesOption,
     describe_store,
     find,
     open_chosen_store,
@@ -52,7 +54,7 @@ def _only(runs: str, *names: str, **limits: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """The options that select traces; they have the names of the conditions of a query."""
+    """The options that select traces, named as the conditions of a query."""
 
     domain: Annotated[str | None, _only("of this task domain.")] = None
     min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score.")] = None
@@ -63,7 +65,7 @@ class Filters:
     status: Annotated[RunStatus | None, _only("with this status.")] = None
     since: Annotated[str | None, _only("that began at this time or later: 2h (ago), 7d, 2026-01-31.")] = None
     until: Annotated[str | None, _only("that began before this time, in the same forms.")] = None
-    text: Annotated[str | None, _only("with this text in the objective, the steps or the result.")] = None
+    text: Annotated[str | None, _only("with this string in the objective, the steps or the result.")] = None
     scorer: Annotated[str | None, _only("scored by this scorer or suite.", "--scorer")] = None
     scorer_passed: Annotated[
         bool | None,
@@ -83,7 +85,7 @@ class Filters:
     ] = None
 
     def conditions(self) -> dict[str, Any]:
-        """Return the conditions that are stated."""
+        """Return the conditions that are set."""
         stated = {name: value for name, value in vars(self).items() if value not in (None, [])}
         if "metadata" in stated:
             pairs = [pair.partition("=") for pair in stated["metadata"]]
@@ -93,8 +95,8 @@ class Filters:
         return stated
 
 
-def _filtered(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Filters` in place of its parameter `conditions`."""
+def _add_filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `conditions` of a command by the options of `Filters`."""
     filters = parameters_of(Filters, [item.name for item in fields(Filters)])
 
     def run(**options: Any) -> None:
@@ -102,24 +104,23 @@ def _filtered(command: Callable[..., None]) -> Callable[..., None]:
         command(conditions=chosen.conditions(), **options)
 
     known = signature(command, eval_str=True).parameters.values()
-    expanded = [
-        item
-        for known_one in known
-        for item in (filters if known_one.name == "conditions" else [known_one.replace(kind=Parameter.KEYWORD_ONLY)])
-    ]
+    expanded: list[Parameter] = []
+    for parameter in known:
+        is_place = parameter.name == "conditions"
+        expanded += filters if is_place else [parameter.replace(kind=Parameter.KEYWORD_ONLY)]
     run.__doc__ = command.__doc__
     run.__signature__ = Signature(expanded)  # type: ignore[attr-defined]
     return run
 
 
 @traces.command("list")
-@_filtered
+@_add_filters
 def list_traces(
     store: StoreOption = None,
     *,
     conditions: dict[str, Any],
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of traces.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+    as_json: JsonOption = False,
     as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON line per trace.")] = False,
 ) -> None:
     """List the newest traces.
@@ -184,8 +185,8 @@ def show(
     store: StoreOption = None,
     full: Annotated[bool, typer.Option("--full", help="Shorten nothing; add ids, digests and all parts of the figures.")] = False,
     nested: Annotated[bool, typer.Option("--nested", help="Show the nested runs in full, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the document as it is stored, with what has become of its requests for approval.")] = False,
-    html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write the trace as one HTML file that can be mailed.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the stored document, with the outcomes of its requests for approval.")] = False,
+    html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write the trace as a self-contained HTML file.")] = None,
 ) -> None:  # fmt: skip
     """Show one trace: its steps, confidence, score, tokens, decisions and nested runs.
 
@@ -209,9 +210,9 @@ def import_traces(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Traces or chat runs; - is standard input.")],
     store: StoreOption = None,
     domain: Annotated[str | None, typer.Option(help="Task domain for runs without one.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Import the runs of FILES into the store. Nothing that is in the store is changed.
+    """Import the runs of FILES into the store. Stored runs are not changed.
 
     Secrets are removed first. Runs without a confidence get one. The labels in FILES get the source import:FILE.
     """
@@ -225,7 +226,7 @@ def import_traces(
         if run.trace.id in batch or len(batch) >= MAX_BATCH or size > MAX_BATCH_BYTES:
             target.put(list(batch.values()))
             batch, size = {}, 0
-        document = _imported(run, how)
+        document = _prepare_import(run, how)
         stored = target.get(run.trace.id)
         if stored is not None and _is_same(stored.to_dict(), run.trace.to_dict(), document):
             same += 1
@@ -247,12 +248,14 @@ def import_traces(
 
 
 def _runs_in(source: Any, name: str, *, domain: str | None) -> Iterator[FileRun | InvalidRecord]:
-    """Yield the runs of a file, or just the first problem of one with spans; such files are found by reading them first."""
+    """Yield the runs of a file, or only a problem if it holds spans. The file is read twice to find out."""
     from grace_kp.trace import SpanFormat, read_runs
 
     with tempfile.SpooledTemporaryFile(MAX_BATCH_BYTES) as copy:
         first: Any = name
-        if name == "-" or not (isinstance(source, str) or Path(name).is_file()):  # a pipe, which can be read only once
+        if name == "-" or not (
+            isinstance(source, str) or Path(name).is_file()
+        ):  # a pipe can be read only once, so its content is copied
             stream = getattr(sys.stdin, "buffer", sys.stdin) if name == "-" else source
             shutil.copyfileobj(stream, copy)
             first = source = SimpleNamespace(read=copy.read, fileno=stream.fileno)
@@ -262,14 +265,14 @@ def _runs_in(source: Any, name: str, *, domain: str | None) -> Iterator[FileRun 
         yield from [spans] if spans is not None else read_runs(source, name=name, domain=domain)
 
 
-def _imported(run: FileRun, how: Assessor) -> dict[str, Any]:
-    """Return a run as it is stored: with a confidence, without secrets, and with the file as the source of its labels."""
-    from grace_kp.cli._score import assessed
+def _prepare_import(run: FileRun, how: Assessor) -> dict[str, Any]:
+    """Return a run with a confidence, without secrets, and with the file as the source of its labels."""
+    from grace_kp.cli._score import assess_trace
     from grace_kp.store import IMPORT
     from grace_kp.trace import is_native, label, redact_value
 
     is_scored = is_native(run.document) and not {"confidence", "value"}.isdisjoint(run.trace.grace or ())
-    document = run.trace.to_dict() if is_scored else assessed(run.trace, how)
+    document = run.trace.to_dict() if is_scored else assess_trace(run.trace, how)
     source = IMPORT + label(printable("stdin" if run.file == "-" else Path(run.file).name))
     labels = [{**entry, "source": source} for entry in _labels_of(document)]
     document["grace"].update({"imported": True, **({"feedback": labels} if "feedback" in document["grace"] else {})})
@@ -278,7 +281,7 @@ def _imported(run: FileRun, how: Assessor) -> dict[str, Any]:
 
 
 def _conflict(store: Store, stored: ReasoningTrace | None, trace: ReasoningTrace) -> str:
-    """Return how a run would change what is in the store; empty if it would not."""
+    """Return how a run would conflict with the store; empty if it would not."""
     from grace_kp.store import is_imported
 
     is_expected = getattr(store, "is_expected", lambda _: False)
@@ -294,7 +297,7 @@ def _conflict(store: Store, stored: ReasoningTrace | None, trace: ReasoningTrace
 
 
 def _is_same(stored: dict[str, Any], *read: dict[str, Any]) -> bool:
-    """Return whether a file holds a stored run as it is, with no other labels."""
+    """Return whether a file holds the stored run, without other labels."""
     known, stated = (_labels_of(document, source="", at="") for document in (stored, read[-1]))
     return _content(stored) in map(_content, read) and all(label in known for label in stated)
 
@@ -306,21 +309,21 @@ def _labels_of(document: dict[str, Any], **fixed: str) -> list[dict[str, Any]]:
 
 def _content(document: dict[str, Any]) -> dict[str, Any]:
     grace, metadata = {**(document.get("grace") or {}), "feedback": None, "imported": None}, document["metadata"]
-    if grace.get("created_from") in {"file", "unknown"}:  # a copy of the file has another time
+    if grace.get("created_from") in {"file", "unknown"}:  # the time is that of the file, which a copy changes
         grace, metadata = {**grace, "created_from": None}, {**metadata, "created_at": None}
     return {**document, "grace": grace, "metadata": metadata}
 
 
 @traces.command("export")
-@_filtered
+@_add_filters
 def export_traces(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Output file; .gz compresses it, - is standard output.")],
     store: StoreOption = None,
     *,
     conditions: dict[str, Any],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the count as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write traces as JSON lines, oldest first. If the export fails, no partial file is left.
+    """Write traces as JSON lines, oldest first. A failed export leaves no file.
 
     Example: grace-kp traces export good.jsonl.gz --min-score 0.75
     """
@@ -344,10 +347,10 @@ def delete(
     older_than: Annotated[
         str | None, typer.Option("--older-than", help="Runs that began before this time: 30d (ago), 12h, 2026-01-31.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without a confirmation.")] = False,
+    yes: YesOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON; needs --yes.")] = False,
 ) -> None:
-    """Delete runs and the runs nested in them, with all their contents in the store. A run must meet all conditions.
+    """Delete runs and their nested runs, with all their contents in the store. A run must meet all conditions.
 
     Example: grace-kp traces delete --user ana@example.com --older-than 30d
     """
@@ -387,7 +390,7 @@ def delete(
 
 
 def _empty_judgements() -> str | None:
-    """Empty the judgement cache, whose reasons may quote a deleted run; return its path, None without a cache."""
+    """Empty the judgement cache, whose reasons may quote a deleted run; return its path."""
     from grace_kp.judge import JudgementCache
     from grace_kp.settings import Settings
 

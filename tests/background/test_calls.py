@@ -52,8 +52,6 @@ class TestCallWithin:
 
     @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)])
     def test_raises_what_the_call_raises(self, error):
-        """The very exception comes back, exits and interrupts included."""
-
         def fail():
             raise error
 
@@ -62,7 +60,6 @@ class TestCallWithin:
         assert error is caught.value
 
     def test_abandons_a_call_that_takes_too_long(self):
-        """The caller goes on; what the call returns later is dropped."""
         release, ended = threading.Event(), threading.Event()
 
         def hang():
@@ -105,7 +102,6 @@ class TestFinish:
         assert 4 == asyncio.run(outer())
 
     def test_the_loop_that_is_set_in_this_thread_stays_set(self):
-        """`asyncio.run` in the caller's thread would unset it."""
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         try:
@@ -120,8 +116,6 @@ class TestFinish:
         assert 6 == finish(soon(6))
 
     def test_raises_what_the_awaitable_raises(self):
-        """Exceptions come through."""
-
         async def fail():
             raise LookupError("no")
 
@@ -166,7 +160,7 @@ class TestAsync:
 
         async def stubborn():
             try:
-                await asyncio.sleep(3_600)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 cancelled.set()
                 await release.wait()
@@ -177,13 +171,12 @@ class TestAsync:
         release.set()
 
     async def test_cancelling_the_caller_cancels_the_awaitable(self):
-        """Nothing is left running when whoever waits is cancelled."""
         started, cancelled = asyncio.Event(), asyncio.Event()
 
         async def work():
             started.set()
             try:
-                await asyncio.sleep(3_600)
+                await asyncio.Event().wait()
             finally:
                 cancelled.set()
 
@@ -198,14 +191,12 @@ class TestAsync:
 class TestForEach:
     @pytest.mark.parametrize("threads", [1, 2, 4])
     def test_does_the_work_for_each_item(self, threads):
-        """Every item is done once, whatever the number of threads."""
         done = []
         for_each(done.append, range(20), threads=threads, name="probe")
         assert list(range(20)) == sorted(done)
 
     @pytest.mark.parametrize("threads", [1, 3])
     def test_raises_what_the_work_raises(self, threads):
-        """An item that fails is an exception of the whole."""
         with pytest.raises(ZeroDivisionError):
             for_each(lambda number: 1 / number, [2, 0, 1], threads=threads, name="probe")
 
@@ -225,23 +216,15 @@ class TestForEach:
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
-        ("0", 0),
-        ("7", 7),
-        ("-5", 0),
-        ("1e400", 1e9),
-        ("nan", None),
-        ("soon", None),
-        (None, None),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
-        ("Thu, 99 Jan 1970 00:00:00 GMT", None),
+        ("0", 0), ("7", 7), ("-5", 0), ("1e400", 1e9), ("nan", None), ("soon", None), (None, None),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Thu, 99 Jan 1970 00:00:00 GMT", None),
     ],
-)
+)  # fmt: skip
 def test_seconds_of_a_header(header, seconds):
     """A number or a date gives seconds that can be added to a clock; anything else gives None."""
     assert seconds == retry_after(header)
 
 
 def test_a_date_is_seconds_from_now():
-    """A date an hour ahead is about an hour."""
     asked = retry_after(format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True))
     assert 3_500 < asked <= 3_600

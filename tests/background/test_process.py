@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-import textwrap
 import threading
 from collections import Counter
 from pathlib import Path
@@ -45,7 +44,6 @@ def process():
 
 
 def test_the_newest_leave_first_and_some_at_the_end(process):
-    """Whoever may still be handed work leaves last."""
     told = []
     probes = [Probe(name, told) for name in "abc"]
     process.watch(probes[0])
@@ -56,7 +54,6 @@ def test_the_newest_leave_first_and_some_at_the_end(process):
 
 
 def test_one_that_fails_at_exit_does_not_keep_the_others(process, caplog):
-    """The failure is logged, and the rest finish."""
     told = []
     probes = [Probe("a", told), Broken("b", told)]
     for probe in probes:
@@ -68,7 +65,6 @@ def test_one_that_fails_at_exit_does_not_keep_the_others(process, caplog):
 
 
 def test_a_resident_that_appears_while_locks_are_taken_is_locked_too(process):
-    """Another thread may just have created it, and be using it."""
     late = threading.Lock()
     probes = []
 
@@ -89,7 +85,6 @@ def test_a_resident_that_appears_while_locks_are_taken_is_locked_too(process):
 
 
 def test_a_lock_that_stays_busy_does_not_hold_the_fork_up(process, monkeypatch):
-    """It is not released by the fork, either."""
     monkeypatch.setattr("grace_kp.background._process.LOCK_SECONDS", 0.01)
     lock = threading.Lock()
     lock.acquire()
@@ -101,8 +96,6 @@ def test_a_lock_that_stays_busy_does_not_hold_the_fork_up(process, monkeypatch):
 
 
 def test_an_interrupt_while_a_lock_is_waited_for_leaves_the_others_to_be_released(process):
-    """It may come at any time."""
-
     class Interrupted:
         def acquire(self, *, timeout):
             raise KeyboardInterrupt
@@ -161,87 +154,72 @@ def test_threads_that_record_step_back_while_a_fork_waits_and_only_then(process,
     assert 1 == len(steps)
 
 
-def environment():
-    """The environment of a program that imports the library from here."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-
-
-def run(code, **options):
-    """Run a program and return what it prints."""
+def run(*arguments):
+    """Run Python with these arguments; return the exit code and both outputs."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-        **options,
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=300, encoding="utf-8", env=environment
     )
-    assert "" == done.stderr
-    return done.stdout.split()
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_children_of_multiprocessing_finish_too():
     """They end without the handlers of `atexit`, also when they were forked from a forked child."""
-    assert ["inner", "outer", "parent"] == run("""
-        import multiprocessing, sys
-        from grace_kp.background import Resident, watch
-        class Probe(Resident):
-            name = "parent"
-            def at_exit(self): print(self.name, flush=True)
-        probe = Probe()
-        watch(probe)
-        fork = multiprocessing.get_context("fork")
-        def inner():
-            probe.name = "inner"
-        def outer():
-            probe.name = "outer"
-            child = fork.Process(target=inner)
-            child.start()
-            child.join()
-        child = fork.Process(target=outer)
+    code = """
+import multiprocessing
+from grace_kp.background import Resident, watch
+class Probe(Resident):
+    name = "parent"
+    def at_exit(self): print(self.name, flush=True)
+probe = Probe()
+watch(probe)
+fork = multiprocessing.get_context("fork")
+def start(name, *others):
+    probe.name = name
+    for other in others:
+        child = fork.Process(target=start, args=other)
         child.start()
         child.join()
-        """)
+start("parent", ("outer", ("inner",)))
+"""
+    assert (0, "inner\nouter\nparent\n", "") == run("-c", code)
 
 
 LATE = """
-        import multiprocessing, sys
-        def load():
-            from grace_kp.background import Resident, Worker, watch
-            class Probe(Resident):
-                def __init__(self):
-                    self.worker = Worker(self.work, name="probe")
-                    watch(self)
-                def work(self): pass
-                def at_exit(self): print("finished", flush=True)
-            probe = Probe()
-            probe.worker.wake()
-            return probe
-        def job():
-            kept.append(load())
-        kept = []
-        """
+import multiprocessing, os
+def load():
+    from grace_kp.background import Resident, Worker, watch
+    class Probe(Resident):
+        def __init__(self):
+            self.worker = Worker(self.work, name="probe")
+            watch(self)
+        def work(self): pass
+        def at_exit(self): print(os.getpid(), flush=True)
+    probe = Probe()
+    probe.worker.wake()
+    kept.append(probe)
+kept = []
+if __name__ == "__main__":
+    child = multiprocessing.get_context({method!r}).Process(target=load)
+    child.start()
+    child.join()
+else:
+    load()
+"""
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_a_child_of_multiprocessing_that_imports_the_library_itself_finishes(tmp_path, method):
     """No hook saw the fork, and a child that starts forgets the finalizers that exist."""
     program = tmp_path / "program.py"
-    program.write_text(
-        textwrap.dedent(LATE).replace('print("finished"', 'print(__import__("os").getpid()')
-        + "if __name__ == '__main__':\n"
-        + f"    child = multiprocessing.get_context({method!r}).Process(target=job)\n"
-        + "    child.start()\n    child.join()\n"
-        + "else:\n    kept.append(load())\n"
-    )
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300, env=environment())
+    program.write_text(LATE.format(method=method))
+    _, out, err = run(program)
     # The server of forks may have imported the program, too, and then finishes as well.
-    in_child = max(Counter(done.stdout.split()).values())
-    assert (1 if method == "fork" else 2, "") == (in_child, done.stderr)
+    in_child = max(Counter(out.split()).values())
+    assert (1 if method == "fork" else 2, "") == (in_child, err)
 
 
 def test_a_resident_that_appears_after_the_exit_leaves_at_once(process):
-    """Nobody would come back to it."""
     told = []
     process.exit()
     process.watch(Probe("late", told))
@@ -250,7 +228,6 @@ def test_a_resident_that_appears_after_the_exit_leaves_at_once(process):
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_worker_begins_anew_in_a_child():
-    """The parent's thread is not there; a wake starts one."""
     release, inside, done = threading.Event(), threading.Event(), threading.Event()
 
     class Owner:
@@ -275,29 +252,21 @@ def test_a_worker_begins_anew_in_a_child():
     assert 0 == os.waitstatus_to_exitcode(status)
 
 
-def run_program(code):
-    """Run a program and return its exit code and what it writes to stderr."""
-    command = [sys.executable, "-c", "import sys\nfrom grace_kp.background import report_loss\n" + code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, encoding="utf-8")
-    return done.returncode, done.stderr
+REPORT = "import sys\nfrom grace_kp.background import report_loss\n"
 
 
 def test_a_loss_is_reported_while_the_interpreter_exits():
-    """A finalizer that runs late may still report."""
     code = "class Late:\n    def __del__(self): report_loss('late')\nlate = Late()\nlate.itself = late\n"
-    assert (0, "grace_kp: late\n") == run_program(code)
+    assert (0, "", "grace_kp: late\n") == run("-c", REPORT + code)
 
 
 def test_a_loss_reaches_the_handlers_of_logging(caplog):
-    """A server's log file has the message, too."""
     with caplog.at_level(logging.ERROR, "grace_kp"):
         report_loss("3 runs were dropped")
     assert [("grace_kp", logging.ERROR, "3 runs were dropped")] == caplog.record_tuples
 
 
 def test_a_stderr_that_cannot_be_written_raises_nothing(monkeypatch):
-    """It may be missing, closed, or refuse what it gets."""
-
     class Refusing(io.StringIO):
         def write(self, text):
             raise OSError("no space left on device")
@@ -311,10 +280,9 @@ def test_a_stderr_that_cannot_be_written_raises_nothing(monkeypatch):
 
 def test_a_closed_file_descriptor_raises_nothing():
     """Daemons close theirs; another file may have its number, and is not written to."""
-    assert (0, "") == run_program("sys.stderr.close()\nreport_loss('lost')")
+    assert (0, "", "") == run("-c", REPORT + "sys.stderr.close()\nreport_loss('lost')")
 
 
 def test_characters_that_stderr_cannot_encode_are_escaped():
-    """The line appears all the same."""
     code = "sys.stderr.reconfigure(encoding='ascii', errors='strict')\nreport_loss('Größe')"
-    assert (0, "grace_kp: Gr\\xf6\\xdfe\n") == run_program(code)
+    assert (0, "", "grace_kp: Gr\\xf6\\xdfe\n") == run("-c", REPORT + code)

@@ -6,7 +6,6 @@ import contextvars
 import gc
 import queue
 import threading
-import time
 import weakref
 
 from grace_kp.background import Latch, PoliteLock, Worker, is_mine
@@ -22,7 +21,6 @@ class Owner:
     def __init__(self, **options):
         self.waiting = queue.SimpleQueue()
         self.done = queue.SimpleQueue()
-        self.pauses = []
         self.worker = Worker(self.work, name="probe", **{"idle_seconds": PATIENCE, **options})
 
     def put(self, item):
@@ -31,7 +29,7 @@ class Owner:
 
     def work(self):
         if self.waiting.empty():
-            return self.pauses.pop(0) if self.pauses else None
+            return None
         item = self.waiting.get()
         found = item() if callable(item) else item
         self.done.put((found, threading.current_thread()))
@@ -39,6 +37,14 @@ class Owner:
 
     def next(self):
         return self.done.get(timeout=PATIENCE)
+
+
+def block(owner):
+    """Have the owner's thread wait in a call; return the event that releases it."""
+    inside, release = threading.Event(), threading.Event()
+    owner.put(lambda: (inside.set(), release.wait(PATIENCE))[0])
+    assert inside.wait(PATIENCE)
+    return release
 
 
 def ended(thread):
@@ -70,9 +76,8 @@ def test_an_idle_thread_ends_and_the_next_wake_starts_another():
 
 def test_a_call_that_is_asked_for_begins_afterwards():
     """One that is under way does not count; it is waited for."""
-    owner, inside, release = Owner(), threading.Event(), threading.Event()
-    owner.put(lambda: (inside.set(), release.wait(PATIENCE)))
-    assert inside.wait(PATIENCE)
+    owner = Owner()
+    release = block(owner)
     assert not owner.worker.finish_call(0.01)
     owner.waiting.put("next")
     release.set()
@@ -96,16 +101,8 @@ def test_an_idle_thread_does_not_keep_its_owner():
 
 def test_work_that_waits_keeps_its_owner():
     """An owner that nobody else holds any more still has its work done."""
-    inside, release = threading.Event(), threading.Event()
-
-    def hold():
-        inside.set()
-        release.wait(PATIENCE)
-
     owner = Owner(idle_seconds=0.01)
-    done = owner.done
-    owner.put(hold)
-    assert inside.wait(PATIENCE)
+    done, release = owner.done, block(owner)
     owner.put("last")
     del owner
     gc.collect()
@@ -113,15 +110,22 @@ def test_work_that_waits_keeps_its_owner():
     assert [None, "last"] == [done.get(timeout=PATIENCE)[0] for _ in range(2)]
 
 
+class Pausing:
+    """Asks for three pauses, then for none."""
+
+    def __init__(self):
+        self.pauses, self.calls = iter([0.001] * 3), queue.SimpleQueue()
+        self.worker = Worker(self.work, name="probe", idle_seconds=PATIENCE)
+
+    def work(self):
+        self.calls.put("called")
+        return next(self.pauses, None)
+
+
 def test_a_pause_calls_again_without_a_wake():
-    """A method that asks for a pause is called again after it, and with None it is left alone."""
-    owner = Owner()
-    owner.pauses = [0.001, 0.001, 0.001]
+    owner = Pausing()
     owner.worker.wake()
-    deadline = time.monotonic() + PATIENCE
-    while owner.pauses and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert [] == owner.pauses
+    assert ["called"] * 4 == [owner.calls.get(timeout=PATIENCE) for _ in range(4)]
 
 
 def test_several_threads_work_at_a_time_up_to_the_bound():
@@ -133,26 +137,6 @@ def test_several_threads_work_at_a_time_up_to_the_bound():
     owner.put(3)
     threads = {owner.next()[1] for _ in range(3)}
     assert 2 == len(threads)
-
-
-def test_an_abandoned_thread_ends_and_another_goes_on():
-    """A call that hangs costs its thread only."""
-    owner = Owner()
-    inside, release = threading.Event(), threading.Event()
-
-    def hang():
-        inside.set()
-        release.wait(PATIENCE)
-
-    owner.put(hang)
-    assert inside.wait(PATIENCE)
-    owner.worker.abandon()
-    owner.put(2)
-    found, other = owner.next()
-    release.set()
-    _, thread = owner.next()
-    assert (2, True) == (found, other is not thread)
-    assert ended(thread)
 
 
 def test_stopping_ends_the_threads():
@@ -185,8 +169,6 @@ def test_work_that_raises_costs_its_thread_only(monkeypatch):
 
 
 def test_at_exit_no_thread_starts(monkeypatch):
-    """`wake` says that nobody will do the work."""
-
     def start(_thread):
         raise RuntimeError("can't start new thread at interpreter shutdown")
 
@@ -196,7 +178,6 @@ def test_at_exit_no_thread_starts(monkeypatch):
 
 
 def test_it_can_be_taken_again_by_its_holder_only():
-    """It is reentrant, and it knows whose it is."""
     lock, answers = PoliteLock(), []
     with lock, lock:
         assert lock.is_mine
@@ -230,7 +211,6 @@ def test_whoever_waits_gets_the_lock_from_a_thread_that_takes_it_again_and_again
 
 
 def test_a_latch_that_is_opened_twice_lets_one_wait_through():
-    """It closes behind whoever waited."""
     latch = Latch()
     assert not latch.wait(0.0)
     latch.open()
@@ -252,14 +232,7 @@ def test_whose_a_reentrant_lock_is_can_be_asked_of_any_object():
 def test_a_wake_during_the_work_is_not_lost():
     """What comes while the method returns is found by another call of it."""
     owner = Owner()
-    inside, release = threading.Event(), threading.Event()
-
-    def hold():
-        inside.set()
-        release.wait(PATIENCE)
-
-    owner.put(hold)
-    assert inside.wait(PATIENCE)
+    release = block(owner)
     owner.put(2)
     release.set()
     assert [None, 2] == [owner.next()[0], owner.next()[0]]

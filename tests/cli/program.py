@@ -17,7 +17,6 @@ from grace_kp.store import open_store
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("GRACE_KP_DATA", ROOT.parent / "shared" / "data"))
 CHAT = {
     "task_id": 7,
     "reward": 1.0,

@@ -55,19 +55,16 @@ def test_it_states_what_the_console_states():
 
 
 def test_an_edit_shows_what_was_asked():
-    """Only the arguments that differ."""
     request = pending(arguments={"invoice": "A-17", "euros": 20}, asked={"invoice": "A-17", "euros": 40})
     assert ["euros"] == changed_arguments(request)
     assert " * euros = 20\n     was = 40\n" in page(request)
 
 
 def test_a_value_of_another_type_is_a_change():
-    """1, 1.0 and true are equal for Python."""
     assert ["a", "b"] == changed_arguments(pending(arguments={"a": 1, "b": True}, asked={"a": 1.0, "b": 1}))
 
 
 def test_it_marks_what_a_decision_does_not_cover_or_show():
-    """Sealed, not covered, and held by the waiting process alone."""
     shown = page(pending(not_covered=("euros",), sealed=("invoice",), unencoded=("connection",), key_fields=()))
     assert "euros = 40\n     not covered by the decision" in shown
     assert 'invoice = "A-17"\n     sealed' in shown
@@ -76,7 +73,6 @@ def test_it_marks_what_a_decision_does_not_cover_or_show():
 
 
 def test_long_values_are_folded_and_it_says_how_to_see_them():
-    """With --full, every line is there."""
     request = pending(arguments={"lines": [f"line {number}" for number in range(200)]})
     assert "--full or --json shows them" in page(request)
     assert "line 100" not in page(request)
@@ -84,7 +80,6 @@ def test_long_values_are_folded_and_it_says_how_to_see_them():
 
 
 def test_people_earlier_requests_and_the_outcome_have_their_lines():
-    """With names as far as they are established."""
     boss = Actor(name="bob", channel="web", authenticated=True)
     shown = page(
         pending(
@@ -106,7 +101,6 @@ def test_people_earlier_requests_and_the_outcome_have_their_lines():
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_hostile_texts_in_every_field_stay_visible_and_within_the_width(width):
-    """Nothing reaches the terminal that it would obey."""
     texts = {field.name: HOSTILE for field in dataclasses.fields(Approval) if field.type in {"str", "str | None"}}
     run = {"steps": [{"step_id": HOSTILE, "type": HOSTILE, "tool": {"name": HOSTILE}, "content": HOSTILE}, 3]}
     actor = Actor(name=HOSTILE, channel=HOSTILE, os_user=HOSTILE, host=HOSTILE)
@@ -129,7 +123,6 @@ def test_hostile_texts_in_every_field_stay_visible_and_within_the_width(width):
 
 
 def test_the_sentence_begins_with_what_identifies_the_operation():
-    """Key fields first; a long value is cut visibly."""
     request = pending(arguments={"memo": "word " * 40, "invoice": "A-17"})
     assert call_text(request).startswith('refund(invoice="A-17", memo="word word')
     assert "…" in call_text(request)
@@ -150,18 +143,15 @@ def test_only_votes_for_the_arguments_as_they_are_count():
     [("wait", True, "waits"), ("wait", False, "gone"), ("wait", None, "unknown"), ("raise", None, "asks again"), ("hand_over", None, "handed over")],
 )  # fmt: skip
 def test_it_says_whether_a_process_waits(waits, is_awaited, text):
-    """Or that none has to."""
     assert text == process_word(pending(waits=waits, is_awaited=is_awaited))
 
 
 def test_every_state_has_its_words():
-    """Those in which an action may be started are known, too."""
     assert {str(state) for state in ApprovalState} == set(APPROVAL_STATES)
     assert set(ENTITLING) == set(TO_BE_USED)
 
 
 def test_the_library_of_approvals_is_not_imported_by_other_commands():
-    """`grace-kp --version` does not wait for it."""
     code = "import sys, grace_kp.cli._app; print('grace_kp.approvals' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert "False\n" == ran.stdout

@@ -1,11 +1,11 @@
-"""`grace-kp approvals work MODULE`: approved actions that nobody waits for are carried out once, one at a time, until it is stopped."""
+"""`grace-kp approvals work MODULE`: approved actions that no process waits for are executed once, one at a time, until it is stopped."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
-import time
 
 import pytest
 
@@ -15,7 +15,6 @@ from tests import warm
 from tests.cli.program import ROOT, run, started, state_of
 
 MODULE = """
-import time
 from pathlib import Path
 
 import grace_kp as gk
@@ -28,9 +27,8 @@ log = Path({log!r})
 def refund(invoice: str, euros: int) -> str:
     with log.open("a") as file:
         file.write(f"began {{invoice}} {{euros}}\\n")
-    time.sleep(euros / 1000)
-    while invoice.startswith("held") and not log.with_name("go").exists():
-        time.sleep(0.01)
+    if invoice.startswith("held"):
+        log.with_name("go").read_text()  # a pipe: waits for the test
     if euros > 900:
         raise ValueError("too much")
     with log.open("a") as file:
@@ -87,22 +85,19 @@ def test_what_is_approved_runs_once(module, url, log):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_is_stopped_after_the_current_action(module, url, log, number):
-    """The next one stays approved."""
     asked(module, ("held 1", 1), ("held 2", 1))
     found = approved(url)
+    os.mkfifo(log.with_name("go"))
     child = working(module)
-    while not log.exists():
-        assert child.poll() is None
-        time.sleep(0.02)
+    assert "taken up" in child.stdout.readline()
     child.send_signal(number)
-    log.with_name("go").touch()
+    log.with_name("go").write_text("go")
     out, err = child.communicate(timeout=300)
     assert (0, "", 1) == (child.returncode, err, out.count("  done "))
     assert ["approved", "done"] == sorted(state_of(url, approval).state for approval in found)
 
 
 def test_it_goes_on_with_what_is_approved_later(module, url):
-    """Without being started again."""
     asked(module, ("A-1", 1))
     child = working(module, "--json")
     approval = approved(url)[0]
@@ -113,7 +108,6 @@ def test_it_goes_on_with_what_is_approved_later(module, url):
 
 
 def test_actions_of_other_programs_are_left_alone(module, url, tmp_path):
-    """A worker carries out only what its module defines."""
     asked(module, ("A-1", 1))
     approval = approved(url)[0]
     other = tmp_path / "other_of_the_worker.py"
@@ -126,6 +120,5 @@ def test_actions_of_other_programs_are_left_alone(module, url, tmp_path):
 
 
 def test_a_module_that_cannot_be_imported_is_an_error(command, tmp_path):
-    """One line, exit code 1."""
     ran = command("approvals", "work", tmp_path / "nothing.py")
     assert (1, 1) == (ran.returncode, ran.stderr.count("\n"))

@@ -15,7 +15,6 @@ from tests.cli.program import HOSTILE, ended, filed
 
 
 def test_the_list_names_what_is_pending_and_what_to_do_next(command, url):
-    """The most urgent first."""
     late = filed(url, "A-2", deadline_seconds=7_200.0)[0]
     soon = filed(url, "A-1", deadline_seconds=600.0)[0]
     out = command("approvals", "list", "--store", url, columns=100).stdout
@@ -26,7 +25,6 @@ def test_the_list_names_what_is_pending_and_what_to_do_next(command, url):
 
 
 def test_requests_with_the_same_digest_are_one_row(command, url):
-    """With their number; --all shows each."""
     for _ in range(3):
         filed(url, "A-1", key=None)
     assert 1 == command("approvals", "list", "--store", url, columns=100).stdout.count("refund(")
@@ -36,7 +34,7 @@ def test_requests_with_the_same_digest_are_one_row(command, url):
 
 def test_an_empty_store_says_what_to_do_next(command, url):
     """So does a condition that nothing meets, and a store that is not there."""
-    assert "there is no store" in command("approvals", "list", "--store", url).stderr
+    assert "no store exists" in command("approvals", "list", "--store", url).stderr
     approval = filed(url, "A-1")[0]
     assert (
         "no pending requests match; the store has 1"
@@ -47,7 +45,6 @@ def test_an_empty_store_says_what_to_do_next(command, url):
 
 
 def test_past_requests_by_state_person_and_time(command, url):
-    """Newest first; each condition restricts."""
     first, second = filed(url, "A-1", "A-2")
     command("approvals", "reject", first.id, "--yes", "--by", "ana", "--store", url)
     command("approvals", "approve", second.id, "--yes", "--by", "bob", "--store", url)
@@ -65,7 +62,6 @@ def test_past_requests_by_state_person_and_time(command, url):
 
 
 def test_show_records_the_view_once_per_person(command, url):
-    """In the chain, which the page ends with."""
     approval = filed(url, "A-1")[0]
     for _ in range(2):
         shown = command("approvals", "show", approval.id[3:9], "--by", "ana", "--store", url)
@@ -77,7 +73,6 @@ def test_show_records_the_view_once_per_person(command, url):
 
 
 def test_ids_that_do_not_name_one_approval_are_errors(command, url):
-    """Unknown, too short, ambiguous; nothing is shown."""
     filed(url, "A-1", id="ap-aaaa1111")
     filed(url, "A-2", id="ap-aaaa2222")
     for wanted, message in (
@@ -91,7 +86,6 @@ def test_ids_that_do_not_name_one_approval_are_errors(command, url):
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
 def test_hostile_texts_stay_within_the_lines_of_the_list(command, url, columns):
-    """Whatever an agent or a person wrote."""
     filed(
         url,
         HOSTILE,
@@ -187,7 +181,6 @@ def test_the_screen_shows_what_comes_and_goes(url, terminal):
 
 
 def test_a_dumb_terminal_gets_lines(url, terminal):
-    """Without control sequences."""
     approval = filed(url, "A-1")[0]
     child = terminal("approvals", "watch", "--store", url, TERM="dumb")
     child.expect(approval.id[3:11])

@@ -47,7 +47,6 @@ def test_the_commands_that_the_demo_names_work_from_there(tmp_path):
     ids=["elsewhere", "on the PATH"],
 )
 def test_the_program_is_named_as_it_can_be_started(path, expected, tmp_path):
-    """By its name where that finds it, else by its path."""
     commands = named_in(start([str(PROGRAM), "demo"], tmp_path, PATH=path))
     assert expected == shlex.join(commands[0][:2])
 
@@ -74,7 +73,6 @@ def test_demo_without_a_terminal_says_what_it_decided():
 
 
 def test_demo_in_a_terminal_asks(terminal):
-    """Enter alone asks again; y writes the report."""
     child = terminal("demo")
     for typed in ("", "y"):
         child.expect(r"\[i\]nput > ")

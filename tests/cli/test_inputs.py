@@ -113,7 +113,6 @@ def test_by_name_and_by_path(tmp_path, monkeypatch):
     "text", ["raise ValueError('no')", "import sys; sys.exit(3)", "(", "import nothing_of_this_name"]
 )
 def test_whatever_a_module_raises_is_one_error(tmp_path, text):
-    """It names the argument."""
     (tmp_path / "mine_by_path.py").write_text(text)
     with pytest.raises(GraceError, match=r"^work .*mine_by_path\.py: "):
         load_module(str(tmp_path / "mine_by_path.py"), "work")
@@ -144,7 +143,7 @@ def test_a_store_that_is_missing_is_named_and_not_created(command, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     ran = command(*arguments, "--store", "sqlite:///sub/none.db")
     assert (1, "", 1) == (ran.returncode, ran.stdout, len(ran.stderr.splitlines()))
-    assert "there is no store at sub/none.db (from --store)" in ran.stderr
+    assert "no store exists at sub/none.db (from --store)" in ran.stderr
     assert "--store or GRACE_KP_STORE" in ran.stderr
     monkeypatch.setenv("GRACE_KP_STORE", "sqlite:///sub/other.db")
     ran = command(*arguments)
@@ -153,7 +152,6 @@ def test_a_store_that_is_missing_is_named_and_not_created(command, tmp_path, mon
 
 
 def test_the_default_store_is_not_created_by_reading(command, monkeypatch, tmp_path):
-    """Not even its folder."""
     for name in ("XDG_DATA_HOME", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(tmp_path / "data"))
     ran = command("traces", "list")
@@ -218,7 +216,6 @@ def test_last_is_the_newest_run_that_is_not_nested():
 
 
 def test_the_beginning_of_an_id_is_enough(command, stored):
-    """From three characters on; several are listed, with exit code 1."""
     url = stored(document("abc111"), document("abc222"), document("xyz333"))
     assert "run xyz333" in command("traces", "show", "xyz", "--store", url).stdout
     assert "run abc1" in command("traces", "show", "kp:trace:abc1", "--store", url).stdout

@@ -52,7 +52,6 @@ def in_terminal(columns, *arguments, **environment):
 @pytest.mark.parametrize("columns", [40, 200])
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
 def test_lists_fit_the_terminal(store, columns, term):
-    """Also a dumb one, which gets no control sequences."""
     shown = in_terminal(columns, "traces", "list", "--store", store, TERM=term)
     if term == "dumb":
         assert "\x1b" not in shown
@@ -66,8 +65,6 @@ def test_lists_fit_the_terminal(store, columns, term):
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_a_stream_that_lacks_characters_gets_others_in_their_place(store, encoding):
-    """Tables stay in line, contents show escapes, and JSON loses nothing."""
-
     def run(*arguments):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding, "COLUMNS": "60"}
         ran = warm.run(
@@ -105,7 +102,6 @@ def test_visible_text_shows_what_a_terminal_would_obey():
 
 
 def test_json_for_machines_hides_nothing_either(capsys):
-    """The characters stand in it as escapes, and come back."""
     put_json({"text": UNSEEN})
     out = capsys.readouterr().out
     assert out.replace("\n", "").isprintable()
@@ -122,7 +118,6 @@ def test_json_for_machines_hides_nothing_either(capsys):
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line_and_an_exit_code(arguments, code):
-    """2 for usage, 1 for failure; never a traceback."""
     ran = run(*arguments, stdin="")
     assert code == ran.returncode, ran.stderr
     assert "Traceback" not in ran.stderr + ran.stdout
@@ -130,7 +125,6 @@ def test_mistakes_are_one_line_and_an_exit_code(arguments, code):
 
 
 def test_help_and_version():
-    """Every command explains itself."""
     assert run("--version").stdout.startswith("grace-kp ")
     for command in (["--help"], ["traces", "export", "-h"]):
         ran = run(*command)
@@ -147,7 +141,6 @@ def test_help_and_version():
     ],
 )  # fmt: skip
 def test_wrong_input_names_what_is_right(command, arguments, expected):
-    """The commands, the option of the store, the roles."""
     ran = command(*arguments)
     assert (2, f"grace-kp: {expected}\n") == (ran.returncode, ran.stderr)
 
@@ -159,7 +152,6 @@ def written(width, write):
 
 
 def test_a_line_is_written_literally():
-    """Markup is text, and a long line is not wrapped."""
     line = "[red]" + "x" * 60
     assert f"{line}\n" == written(40, lambda out: put(out, line))
 
@@ -178,7 +170,6 @@ def test_values_stand_beside_their_name_or_below_it(width, value, expected):
 
 
 def test_texts_keep_their_lines_and_indentation():
-    """Long lines are wrapped between words."""
     assert "  a\n      b\n" == written(40, lambda out: put_text(out, "a\n    b", indent=2))
 
 
@@ -217,7 +208,6 @@ def test_no_line_is_wider_than_the_terminal_and_what_must_be_whole_is_whole(rows
 
 
 def test_columns_go_by_priority():
-    """The column of the highest priority number goes first."""
     rows = [(1234, "an objective of some length", "because of this", 0.123)]
     headings = [printed(rows, width).split()[: 5 - number] for number, width in enumerate((60, 34, 20), 1)]
     assert [["id", "objective", "why", "score"], ["id", "objective", "score"], ["id", "objective"]] == [
@@ -226,7 +216,6 @@ def test_columns_go_by_priority():
 
 
 def test_where_the_essential_columns_do_not_fit_each_row_is_a_block():
-    """Names and values below each other, each value whole."""
     columns = (TableColumn("variant"), *(TableColumn(f"figure {number}", "figure") for number in range(4)))
     text = printed([("long", *range(1_000_000, 1_000_004))], 30, columns)
     assert [f"figure {number}  {1_000_000 + number}" for number in range(4)] == text.splitlines()[1:5]

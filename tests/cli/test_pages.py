@@ -117,7 +117,6 @@ def test_a_narrow_window_needs_no_sideways_scrolling(page):
 
 
 def test_a_page_runs_nothing_and_holds_no_control_characters(page):
-    """Names of cases, variants and scorers are text, whatever they are."""
     assert [] == page.all("script")
     assert [] == [attributes for _, attributes in page.elements if any(name.startswith("on") for name in attributes)]
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", page.source)

@@ -26,7 +26,6 @@ def file(tmp_path):
 
 
 def test_replay_compares_with_what_was_recorded(command, file):
-    """Readable within 80 columns, without the control characters of names."""
     ran = command("replay", file, "--a-thresholds", "0.9,0.7,0.4", "--price", 60, columns=80)
     assert (0, "") == (ran.returncode, ran.stderr)
     assert "gated actions: 12 decisions of 12 runs, 8 right, 4 wrong" in ran.stdout
@@ -36,7 +35,6 @@ def test_replay_compares_with_what_was_recorded(command, file):
 
 
 def test_replay_as_json(command, file):
-    """With thresholds, floors and prices of both policies."""
     options = "--a-thresholds never,never,0.4 --b-floor pay*=deny --price 30 --minutes 5 --json"
     ran = command("replay", file, *options.split())
     report = json.loads(ran.stdout)
@@ -47,7 +45,6 @@ def test_replay_as_json(command, file):
 
 
 def test_replay_reads_the_store(command, recorded):
-    """Without files."""
     report = json.loads(command("replay", "--store", recorded, "--a-thresholds", "1,1,0", "--json").stdout)
     assert (2, 2) == (report["actions"]["decisions"], report["runs"]["decisions"])
 
@@ -66,14 +63,12 @@ def test_replay_reads_the_store(command, recorded):
     ],
 )
 def test_wrong_usage_is_explained(command, file, options, problem):
-    """In one line, with exit code 2."""
     ran = command("replay", file, *options)
     assert (2, 1, "") == (ran.returncode, len(ran.stderr.splitlines()), ran.stdout)
     assert problem in ran.stderr
 
 
 def test_what_cannot_be_read_or_replayed_fails(command, file, tmp_path):
-    """With exit code 1, after what could be shown."""
     file.write_text(file.read_text() + "{broken\n")
     ran = command("replay", file, "--a-thresholds", "0.9,0.7,0.4")
     assert (1, True) == (ran.returncode, "12 decisions" in ran.stdout)
@@ -84,7 +79,7 @@ def test_what_cannot_be_read_or_replayed_fails(command, file, tmp_path):
     assert 1 == ran.returncode
     assert "nothing could be replayed; the notes of the report say why" in ran.stderr
     missing = command("replay", "--store", f"sqlite:///{tmp_path}/none.db", "--a", "grace")
-    assert (1, True) == (missing.returncode, "there is no store at" in missing.stderr)
+    assert (1, True) == (missing.returncode, "no store exists at" in missing.stderr)
     profile = command("replay", file, "--a", tmp_path / "none.json")
     assert (1, True) == (profile.returncode, "none.json" in profile.stderr)
 
@@ -105,7 +100,6 @@ def test_runs_that_a_profile_was_fitted_on_are_left_out(command, tmp_path):
 
 
 def test_reviewers_shows_counts(command, file, recorded):
-    """From a file and from a store; with pseudonyms no name."""
     ran = command("reviewers", file, columns=80)
     assert (0, "") == (ran.returncode, ran.stderr)
     assert "12 traces, 1 reviewer" in ran.stdout

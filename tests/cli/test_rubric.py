@@ -155,7 +155,7 @@ def test_rounds_in_a_history(run, room):
             ["compare", "tests.yaml", "none.md", "base.yaml", "--record", "--html", "x.html"],
             "nothing to compare the first round with",
         ),
-        (["history", "none.md"], "none.md: there is no such file"),
+        (["history", "none.md"], "none.md: the file does not exist"),
         (["history", "contract.txt"], "contract.txt is not a history: it names no test set"),
     ],
 )
@@ -235,8 +235,8 @@ def test_a_model_judges_twice(command, room, model):
             "history.md already has a variant 'open'",
         ),
         (["compare", "other.yaml", "history.md", "base.yaml"], "the rounds in history.md were run on another test set"),
-        (["compare", "tests.yaml", "history.md", "base.yaml", "--html", "nowhere/x.html"], "there is no folder"),
-        (["score", "tests.yaml", "open.yaml", "--out", "nowhere/x.json"], "there is no folder"),
+        (["compare", "tests.yaml", "history.md", "base.yaml", "--html", "nowhere/x.html"], "nowhere does not exist"),
+        (["score", "tests.yaml", "open.yaml", "--out", "nowhere/x.json"], "nowhere does not exist"),
         (["compare", "tests.yaml", "contract.md", "open.yaml", "--record"], "contract.md is not a history"),
     ],
 )
@@ -264,7 +264,6 @@ def test_rounds_recorded_at_once_are_all_there(room):
 
 class TestCheckWritable:
     def test_files_that_can_be_written(self, tmp_path):
-        """New ones, present ones, and none at all."""
         (tmp_path / "present.json").write_text("{}")
         assert check_writable(tmp_path / "new.json", tmp_path / "present.json", None) is None
 
@@ -273,7 +272,6 @@ class TestCheckWritable:
         [("x.json", "x.json: cannot be written: Permission denied"), ("", ": cannot write into this folder")],
     )
     def test_files_without_permission(self, tmp_path, monkeypatch, refused, problem):
-        """The file itself, or its folder."""
         (tmp_path / "x.json").write_text("{}")
         monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / refused)
         with pytest.raises(GraceError, match=problem):

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests import warm
-from tests.cli.program import DATA, run
+from tests.cli.program import run
 
 
 def test_score_prints_every_run_and_reports_the_broken_line(runs):
@@ -24,7 +24,6 @@ def test_score_prints_every_run_and_reports_the_broken_line(runs):
 
 
 def test_score_as_json_has_exactly_the_promised_fields(runs):
-    """A list of objects, parts between 0 and 1."""
     listed = json.loads(run("score", runs, "--json").stdout)
     fields = {"id", "score", "complexity", "novelty", "tool_diversity", "outcome_confidence", "profile", "overrides"}
     assert [set(item) for item in listed] == [fields, fields]
@@ -33,28 +32,8 @@ def test_score_as_json_has_exactly_the_promised_fields(runs):
     assert lines == listed
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the recorded runs are not beside the repository")
-def test_score_on_recorded_runs_of_an_airline_agent():
-    """Every run of the file is scored."""
-    ran = run("score", DATA / "tau_bench_airline_gpt4o.jsonl.gz", "--json")
-    listed = json.loads(ran.stdout)
-    assert (0, 124) == (ran.returncode, len(listed))
-    assert all(0 <= item["score"] <= 1 for item in listed)
-    assert len({item["id"] for item in listed}) == 124
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\x00\xff\xfe",
-        b"[" * 5_000,
-        b"NaN\n",
-        b"\x1f\x8b broken",
-    ],
-)
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe", b"[" * 5_000, b"NaN\n", b"\x1f\x8b broken"])
 def test_any_bytes_are_read_without_a_traceback(tmp_path, content):
-    """Garbage is reported, line by line."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
     ran = run("score", path)
@@ -88,13 +67,7 @@ def evaluate(tmp_path):
     return call
 
 
-def test_all_pass(evaluate):
-    ran = evaluate([case(1), case(2)])
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert "2 of 2 cases pass" in ran.stdout
-
-
-def test_one_fails(evaluate):
+def test_a_case_that_fails_is_explained(evaluate):
     ran = evaluate([case(1), case(2, target="b")])
     assert (1, "") == (ran.returncode, ran.stderr)
     assert "1 of 2 cases pass" in ran.stdout
@@ -162,7 +135,6 @@ def test_suites_that_are_not_there(evaluate):
 
 @pytest.mark.parametrize("text", [r"\[/INST\]", "[red]x", "ends in \\"])
 def test_brackets_and_backslashes_are_shown_as_they_are(evaluate, text):
-    """Patterns are full of what looks like markup."""
     ran = evaluate([{**case(1), "id": text, "expected": {"patterns": {"A": [r"\[never" + "\\]"], text: ["x"]}}}])
     assert (1, "") == (ran.returncode, ran.stderr)
     assert f"fails  {text}  overall" in ran.stdout
@@ -202,19 +174,10 @@ def test_scorers_of_ones_own_are_imported_first(evaluate, tmp_path, name, count)
     assert {1, 2} == set(told[-1]["results"][0]["details"]["seen"])
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("raise KeyError('x')", "KeyError: x"),
-        ("import sys; sys.exit(0)", "SystemExit: 0"),
-    ],
-)
-def test_a_module_that_cannot_be_imported(evaluate, tmp_path, text, problem):
-    (tmp_path / "m.py").write_text(text, "utf-8")
+def test_a_module_that_cannot_be_imported(evaluate, tmp_path):
+    (tmp_path / "m.py").write_text("import sys; sys.exit(0)", "utf-8")
     ran = evaluate([case(1)], "--import", "m.py")
-    assert (2, 1) == (ran.returncode, len(ran.stderr.splitlines()))
-    assert "--import m.py: " in ran.stderr
-    assert problem.replace(": x", "") in ran.stderr
+    assert (2, 1, True) == (ran.returncode, ran.stderr.count("\n"), "--import m.py: SystemExit: 0" in ran.stderr)
 
 
 def test_half_surrogate_pairs_cannot_be_written_and_cost_nothing_else(evaluate, tmp_path):

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import grace_kp as gk
 from grace_kp.cli._app import main
-from grace_kp.cli._score import assessed, assessor
+from grace_kp.cli._score import assess_trace, assessor
 from grace_kp.cli._trace_page import Sheet, decision_facts, put_figures
 from grace_kp.confidence import factors_from_trace
 from grace_kp.runtime._pipeline import record_of
@@ -187,18 +187,16 @@ def shown(command, tmp_path):
     [
         (None, "none: no reviewer was available"),
         (broken, "none: asking failed: ValueError: the mail server is down"),
-        (lambda request: R("proceed", timeout_reached=True), "none: nobody answered in time"),
+        (lambda request: R("proceed", timeout_reached=True), "none: no answer in time"),
         (lambda request: R("cancel", user_input="no", reviewer="Ana", response_time_ms=1500.0), "cancel by Ana, after 1.5 s, user input: no"),
     ],
     ids=["nobody", "broken", "late", "refused"],
 )  # fmt: skip
 def test_the_answer_says_what_happened(shown, reviewer, answer):
-    """Nobody to ask is no deadline, and no refusal."""
     assert answer == shown(reviewer)["answer"]
 
 
 def test_hidden_characters_are_counted_in_words(shown):
-    """By argument; of edits and executed arguments, too."""
     facts = shown(lambda request: R("modify", modified={"command": "ls password=abc"}))
     assert "command, 40 characters" == facts["hidden"]
     assert "command, 3 characters" == facts["hidden in edits"] == facts["hidden of these"]
@@ -214,7 +212,6 @@ def test_hidden_characters_are_counted_in_words(shown):
     ids=json.dumps,
 )  # fmt: skip
 def test_entries_of_any_form_are_shown(entry):
-    """Without control characters, and without an error."""
     assert all(text.isprintable() for fact in decision_facts(entry) for text in fact)
 
 
@@ -344,7 +341,7 @@ def run(*arguments):
     [
         (
             {"response": {"action": "proceed", "timeout_reached": True}},
-            [("answer", "none: nobody answered in time; the policy lets the action run then")],
+            [("answer", "none: no answer in time; the policy lets the action run then")],
         ),
         (
             {"approval": {"id": "ap-1", "state": "approved", "by": "ana", "identity": "stated", "channel": "cli", "waits": "raise"}},
@@ -371,7 +368,7 @@ def test_facts_of_a_decision_are_words(entry, facts):
 def test_what_commands_call_survives_any_grace_part(grace):
     """Scores, records of the store, typed properties, operations for scorers, evidence, the page."""
     trace = gk.ReasoningTrace.model_validate(hostile(grace))
-    assessed(trace, assessor("grace"))
+    assess_trace(trace, assessor("grace"))
     record_of(trace.to_dict())
     assert trace.to_dict() == hostile(grace) | {"metadata": trace.to_dict()["metadata"]}
     for name in ("confidence", "value", "decisions"):
@@ -390,7 +387,6 @@ COMMANDS = (
 @given(GRACE | st.none())
 @settings(max_examples=8)
 def test_commands_survive_any_grace_part(grace):
-    """Exit 0, and nothing that went wrong."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/t.db"
         store = open_store(url)

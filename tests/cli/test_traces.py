@@ -37,7 +37,6 @@ def test_a_list_shows_score_and_success_at_every_width(command, recorded, column
 
 
 def test_a_list_says_how_many_there_are(command, recorded):
-    """Those shown, and those that match."""
     ran = command("traces", "list", "--store", recorded, "--limit", "1", columns=80)
     assert "1 of 3; --limit shows more" == ran.stdout.splitlines()[-1]
     ran = command("traces", "list", "--store", recorded, "--limit", "1", "--failed", columns=80)
@@ -45,7 +44,6 @@ def test_a_list_says_how_many_there_are(command, recorded):
 
 
 def test_a_status_that_no_run_can_have_is_refused(command, url):
-    """Exit code 2, and the statuses that there are."""
     ran = command("traces", "list", "--store", url, "--status", "nonsense")
     assert (2, 1) == (ran.returncode, len(ran.stderr.splitlines()))
     assert "Invalid value for '--status': 'nonsense' is not one of 'completed'" in ran.stderr
@@ -56,7 +54,6 @@ def test_a_status_that_no_run_can_have_is_refused(command, url):
 
 
 def test_import_list_show_export_and_back(runs, tmp_path):
-    """In and out again without loss, and without the secret."""
     store = f"sqlite:///{tmp_path / 't.db'}"
     assert run("traces", "import", runs, "--store", store).returncode == 1
     assert json.loads(run("traces", "list", "--store", store, "--json").stdout)[0]["grace"]["source"]["task_id"] in {
@@ -83,7 +80,6 @@ def test_import_list_show_export_and_back(runs, tmp_path):
 
 
 def test_a_store_that_lacks_something_is_told_in_one_line(tmp_path):
-    """A file of which somebody has taken a table away."""
     import sqlite3
 
     store = f"sqlite:///{tmp_path / 't.db'}"
@@ -153,7 +149,6 @@ def test_nothing_of_a_file_with_spans_is_imported(command, tmp_path, url, name, 
 
 
 def test_a_recorded_run_is_never_changed_by_an_import(bring, recorded):
-    """The same content is skipped; any other is refused, whatever differs."""
     before = traces_of(recorded)
     assert ((0, 3, 0), "") == bring(*before.values())
     assert ((0, 6, 0), "") == bring(*before.values(), *before.values(), name="copy.jsonl")
@@ -210,7 +205,6 @@ def test_an_import_joins_no_recorded_run(bring, recorded):
 
 
 def test_deleting_an_import_leaves_the_ledger_alone(bring, tmp_path):
-    """A file may name the decision of any action."""
     url = f"sqlite:///{tmp_path / 'traces.db'}"
     with gk.Grace(store=url, evaluator=None, embedder=None, reviewer=None) as grace, grace.run("a run"):
         pass
@@ -228,7 +222,6 @@ def test_deleting_an_import_leaves_the_ledger_alone(bring, tmp_path):
 
 
 def test_an_open_run_is_not_imported(bring, url, recorded):
-    """Its trace is still to come."""
     document = {**next(iter(traces_of(url).values())), "id": "kp:trace:open"}
     store = open_store(url)
     store.journal([JournalEntry("kp:trace:open", 0, b"{}")])
@@ -302,7 +295,6 @@ def test_labels_and_attributes_of_a_file_are_kept_under_its_name(bring, url):
     ],
 )
 def test_the_name_of_a_file_is_a_clean_source(bring, url, name, source):
-    """Without secrets, control characters and folders, and of bounded length."""
     assert (1, 0, 0) == bring(CHAT, name=name)[0]
     [trace] = traces_of(url).values()
     [label] = trace["grace"]["feedback"]
@@ -345,7 +337,6 @@ def objectives(command, *conditions):
 
 
 def test_list_and_export_filter_by_attributes(attributed, command, tmp_path):
-    """Options may be repeated, and hold together."""
     assert ["one", "two"] == objectives(command, "--user", "ana")
     assert ["two"] == objectives(command, "--tag", "all", "--tag", "two")
     assert ["three"] == objectives(command, "--metadata", "n=5", "--session", "s-three")
@@ -372,7 +363,6 @@ def test_delete_with_yes_prints_what_it_did(attributed, command):
     [((), "needs a condition"), (("--user", "ana"), "--yes"), (("--older-than", "soon", "--yes"), "older_than"), (("--user", "", "--yes"), "user")],
 )  # fmt: skip
 def test_delete_without_a_condition_or_an_answer_deletes_nothing(attributed, command, arguments, hint):
-    """One line that says what is missing; exit 2."""
     code, out, err = command("traces", "delete", *arguments)
     assert (2, "", True) == (code, out, hint in err)
     assert ["one", "three", "two"] == objectives(command)
@@ -380,7 +370,6 @@ def test_delete_without_a_condition_or_an_answer_deletes_nothing(attributed, com
 
 @pytest.mark.parametrize(("answer", "left"), [("", 3), ("n", 3), ("y", 1)])
 def test_delete_asks_at_a_terminal(attributed, terminal, answer, left):
-    """Only a yes deletes; the question says how many runs."""
     child = terminal("traces", "delete", "--user", "ana")
     child.expect(r"Delete 2 runs \(user ana\)")
     child.sendline(answer)
@@ -390,7 +379,6 @@ def test_delete_asks_at_a_terminal(attributed, terminal, answer, left):
 
 
 def test_delete_empties_the_judgement_cache(attributed, command, tmp_path, monkeypatch):
-    """Its reasons may quote a deleted run."""
     path = tmp_path / "judgements.db"
     monkeypatch.setenv("GRACE_KP_JUDGE_CACHE", str(path))
     cache = JudgementCache(path)

@@ -64,7 +64,7 @@ def test_names_are_checked_where_settings_are_read(tmp_path, name):
 @pytest.mark.parametrize("name", [5, None, ("wire",), b"wire"])
 def test_a_name_is_a_text(name):
     """The type is named, such as that of a tool in place of its name."""
-    with pytest.raises(ValueError, match=f"is a text, not {type(name).__name__}"):
+    with pytest.raises(ValueError, match=f"must be a string, not {type(name).__name__}"):
         PolicySet({name: "deny"})
 
 
