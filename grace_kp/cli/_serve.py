@@ -210,7 +210,9 @@ def run(
         if server.hint:
             say_error(server.hint)
         is_terminal = sys.stdout.isatty() and not os.environ.get("CI")
-        with _browser(address) if not no_browser and is_terminal else nullcontext(), suppress(KeyboardInterrupt):
+        opens = not no_browser and is_terminal
+        # Ctrl-C ends the command in the same way while the browser opens.
+        with suppress(KeyboardInterrupt), _browser(address) if opens else nullcontext():
             server.run()
         if counts := server.logins.attempts.refusals():
             refused = ", ".join(f"{count:,} × {kind.replace('_', ' ')}" for kind, count in counts.items())
