@@ -10,21 +10,21 @@ from tests.conventions.source import PACKAGE, ROOT, modules
 
 # Budgets of files and lines per row of rooms. A change that lowers a figure lowers its budget; only an issue raises one.
 BUDGETS = {
-    ("cli",): (25, 6_114),
-    ("web",): (36, 7_824),
-    ("integrations", "testing"): (26, 6_689),
-    ("runtime",): (17, 6_056),
-    ("calibrate",): (27, 6_630),
-    ("pages",): (7, 1_490),
-    ("gating",): (27, 7_564),
-    ("approvals",): (27, 7_878),
-    ("record",): (20, 4_662),
-    ("rubric", "judge", "scorers", "confidence", "value", "models"): (54, 11_255),
-    ("store",): (21, 5_982),
-    ("trace",): (31, 8_596),
-    ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_301),
+    ("cli",): (25, 5_494),
+    ("web",): (33, 6_495),
+    ("integrations", "testing"): (26, 5_962),
+    ("runtime",): (17, 5_553),
+    ("calibrate",): (25, 6_232),
+    ("pages",): (7, 1_329),
+    ("gating",): (21, 6_746),
+    ("approvals",): (18, 6_669),
+    ("record",): (15, 4_379),
+    ("rubric", "judge", "scorers", "confidence", "value", "models"): (47, 10_709),
+    ("store",): (18, 5_197),
+    ("trace",): (24, 8_054),
+    ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_139),
 }
-TESTS = (408, 95_364)
+TESTS = (330, 74_748)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}
