@@ -337,7 +337,7 @@ def test_the_bound_methods_of_two_objects_are_told_apart(tmp_path):
     gates = [grace.gate(floor="confirm", identity="name")(account.pay) for account in (first, second)]
     gates[0]("r-1")
     grace.approvals.approve(asked(grace).id, by="ana")
-    with pytest.raises(gk.GraceError, match="not the one"):
+    with pytest.raises(gk.GraceError, match="does not permit this call"):
         grace.approvals.execute(grace.approvals.history()[0].id)
     assert ([], []) == (first.paid, second.paid)
 

@@ -156,12 +156,12 @@ def test_the_lease_is_held_while_the_action_runs():
 
     @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
     def act(n: int) -> None:
-        held.append(watcher._held())
+        held.append(watcher._renew_lease())
 
     grace.approvals.approve(pending(act, 1), by="ana")
     watcher = grace.approvals._inbox().watcher
     act(1)
-    assert [True, False] == [seconds is not None for seconds in (*held, watcher._held())]
+    assert [True, False] == [seconds is not None for seconds in (*held, watcher._renew_lease())]
 
 
 def test_an_edit_from_one_to_true_runs_with_true():

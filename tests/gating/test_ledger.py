@@ -148,12 +148,12 @@ def test_a_claim_in_the_memory_of_this_process_never_leaves_the_event_loop():
     assert {"digest": "d", "args": []} == entry.decision()
     assert entry.claim() is None
     assert "running" == entry.claim().state
-    entry.done(result, keep=True)
+    entry.record_done(result, keep=True)
     result["paid"].append(2)
     assert ("done", {"paid": [1]}) == (entry.claim().state, entry.claim().result)
     plain = LedgerEntry(ledger, "plain")
     assert plain.claim() is None
-    plain.failed(OSError())
+    plain.record_failure(OSError())
     assert ("failed", "OSError") == (plain.claim().state, plain.claim().error)
     assert plain.claim(again_after_failure=True) is None
 

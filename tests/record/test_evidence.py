@@ -69,7 +69,7 @@ def test_outside_of_any_run_there_is_no_evidence():
 
 def test_material_is_the_objective_the_proposed_action_and_what_tools_returned(grace):
     """A call that has not ended yet, or that failed, gives no source."""
-    case = SimpleNamespace(action="pay", shown=lambda: {"amount": 5, "to": "bob"})
+    case = SimpleNamespace(action="pay", shown_arguments=lambda: {"amount": 5, "to": "bob"})
     found = []
 
     @grace.tool

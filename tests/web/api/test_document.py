@@ -139,7 +139,7 @@ def test_the_results_are_described_field_by_field(house, ana):
     schemas = document["components"]["schemas"]
     whole, listed = schemas["Approval"]["properties"], schemas["ListedApproval"]["properties"]
     assert set() == set(approval) - set(whole)
-    assert whole["digest"]["description"].startswith("Digest of the arguments")
+    assert whole["digest"]["description"].startswith("Digest of the current arguments")
     assert {"run", "schema"} == set(whole) - set(listed)
     assert not {"encoded", "asked_encoded"} & set(whole)
     items = schemas["ApprovalList"]["properties"]["approvals"]["items"]
