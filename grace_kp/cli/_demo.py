@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
     from grace_kp.trace import ReasoningTrace
 
-QUESTIONS = ("Where are secrets removed from JSON values?", "Where are webhooks signed?", "How much does a refund cost?")
+QUESTIONS = (
+    "Where are secrets removed from JSON values?",
+    "Where are webhooks signed?",
+    "How much does a refund cost?",
+)
 _WORD = re.compile(r"[a-z]{3,}")
 _COMMON = frozenset({"are", "does", "from", "how", "the", "where"})
 _SENTENCE = re.compile(r'"""(\w[^"]*?\.)(?:\s|""")')
