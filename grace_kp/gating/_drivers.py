@@ -384,6 +384,7 @@ class InterventionHandler:
                 decision=request,
                 reason=request.reason,
                 timeout=self.timeout,
+                on_timeout="proceed" if self.auto_proceed_on_timeout else "cancel",
             )
         if request.level is InterventionLevel.NOTIFY:
             yield Notify(request, self._on_notify)

@@ -234,6 +234,7 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
         floor=None if case.policy.floor is None else str(case.policy.floor),
         attempt=attempt,
         timeout=case.policy.timeout if case.policy.timeout is not None else case.scope.timeout,
+        on_timeout="proceed" if case.policy.auto_proceed_on_timeout is True else "cancel",
         run_id=case.scope.run_id,
         objective=case.scope.objective,
         created_at=time.time(),

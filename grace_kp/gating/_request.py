@@ -51,6 +51,8 @@ class InterventionRequest:
     """1 for the first question about a call; more after a retry or a modification that could not be used."""
     timeout: float | None = None
     """Seconds the reviewer has; None is without limit."""
+    on_timeout: str = "cancel"
+    """The effect of a timeout: `cancel`, `proceed`, `skip` or `escalate:GROUP`."""
     run_id: str | None = None
     objective: str | None = None
     created_at: float = 0.0

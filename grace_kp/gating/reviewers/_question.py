@@ -260,8 +260,14 @@ class Facts:
             parts={} if confidence is None else with_fallbacks(confidence.evaluated, confidence.fallbacks),
             penalties=() if confidence is None else tuple(confidence.penalties_applied),
             reason=request.reason,
-            time="" if request.timeout is None else f"{request.timeout:g} s, then it does not run",
+            time="" if request.timeout is None else f"{request.timeout:g} s, then {_effect_of_timeout(request)}",
         )
+
+
+def _effect_of_timeout(request: InterventionRequest) -> str:
+    effects = {"cancel": "it does not run", "skip": "it is skipped", "proceed": "it runs without an answer"}
+    group = request.on_timeout.removeprefix("escalate:").strip()
+    return effects.get(request.on_timeout) or f"the group {group} decides"
 
 
 LABEL = 13

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating.reviewers import Facts, Page, Question
+from grace_kp.testing import make_grace
 from tests.exhaustive import examples
 
 PROMPT = r"\[i\]nput > "
@@ -275,6 +276,34 @@ def test_facts_of_a_question_are_those_of_its_request(request_for):
     facts = Facts.of(request_for({"euros": 5}, action="pay", timeout=30.0, hidden={"token": 12}))
     assert ("pay", "confirm", {"euros": 5}, 0.5) == (facts.action, facts.level, facts.arguments, facts.score)
     assert ("token (12 characters)", "30 s, then it does not run") == (facts.hidden, facts.time)
+
+
+@pytest.mark.parametrize(
+    ("settings", "policy", "effect"),
+    [
+        ({}, {}, "it does not run"),
+        ({}, {"auto_proceed_on_timeout": True}, "it runs without an answer"),
+        ({"on_deadline": "skip"}, {}, "it is skipped"),
+        ({"on_deadline": "escalate:finance"}, {}, "the group finance decides"),
+    ],
+)
+def test_the_question_states_the_effect_of_a_timeout(settings, policy, effect):
+    """The same effect that the gate then has."""
+    shown = []
+
+    def reviewer(request):
+        shown.append(Facts.of(request).time)
+        return gk.InterventionResponse("cancel", reviewer="ana")
+
+    inbox = gk.InboxReviewer(deadline=60, wait=True, ask=reviewer, **settings) if settings else reviewer
+    grace = make_grace(reviewer=inbox)
+
+    @grace.gate(policy=gk.Policy(floor="confirm", timeout=None if settings else 60, **policy))
+    def pay(): ...
+
+    with pytest.raises(gk.ActionCancelled):
+        pay()
+    assert [effect] == [time.partition(" s, then ")[2] for time in shown]
 
 
 def test_a_question_can_be_laid_out_from_facts_alone():
