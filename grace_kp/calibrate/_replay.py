@@ -170,7 +170,8 @@ class ReplayPolicy:
         gaps = action.gaps
         if self._calculator is not None:  # which does not share the failures of the profile that was in use
             gaps = tuple(gap for gap in gaps if gap not in action.profile_gaps)
-            if self.on_mismatch == "tighten" and action.step is not None:
+            knows_runs = callable(getattr(self.profile, "mismatches", None))
+            if self.on_mismatch == "tighten" and action.step is not None and knows_runs:
                 document = before.document(action.step)
                 document["grace"]["decisions"] = [{"action": action.name}]
                 gaps += self.mismatches(document)

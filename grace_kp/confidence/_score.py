@@ -122,8 +122,12 @@ def _flag(name: str, value: object) -> bool:
 
 
 def _count(name: str, value: Any) -> int:
-    # The integers of numpy are not instances of int.
-    if not isinstance(value, bool) and hasattr(value, "__index__") and (count := operator.index(value)) >= 0:
+    try:
+        # The integers of numpy are not instances of int.
+        count = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = -1
+    if count >= 0:
         return count
     raise ValueError(f"{name} must be an integer >= 0 (got {_show(value)})")
 

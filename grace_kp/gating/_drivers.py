@@ -174,8 +174,8 @@ class AskBeside(EngineStep):
     def perform(self) -> bool:
         shown = for_reviewer(self.request, self.reviewer)
         # A prompt that stays open would read answers to other questions.
-        review_until = getattr(self.reviewer, "review_until", None)
-        asked = self.reviewer if review_until is None else lambda request: review_until(request, self.describe_end)
+        has_prompt = hasattr(self.reviewer, "review_until")
+        asked = _UntilDecided(self.reviewer, self.describe_end) if has_prompt else self.reviewer
 
         def answer() -> None:
             response = Ask(shown, asked).perform()
@@ -183,6 +183,21 @@ class AskBeside(EngineStep):
                 self.decide(shown, replace(response, reviewer=response.reviewer or name_of(self.reviewer)))
 
         return begin(answer, name=THREAD)
+
+
+@dataclass(frozen=True, slots=True)
+class _UntilDecided:
+    """A reviewer at a prompt, whose question ends when the request is settled elsewhere."""
+
+    reviewer: Any
+    describe_end: Callable[[], str]
+
+    @property
+    def keeps_time(self) -> bool:
+        return getattr(self.reviewer, "keeps_time", False)
+
+    def review(self, request: InterventionRequest) -> object:
+        return self.reviewer.review_until(request, self.describe_end)
 
 
 @dataclass(frozen=True, slots=True)

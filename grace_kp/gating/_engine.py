@@ -511,7 +511,9 @@ def execution(call: Execution) -> Generator[EngineStep, Any, Outcome]:
         entry.state_end(ended, call.consent.digest if call.consent.modified else None)
     if ledger_entry is not None:
         kept = call.result_to_keep(ended.value) if isinstance(ended, Returned) and ended is outcome else (None, False)
-        settled = yield Work(lambda: _settle(ledger_entry, ended, kept), blocks(ledger_entry), writes=True)
+        # A result that is kept is redacted first, which may take long.
+        takes_long = blocks(ledger_entry) or kept[1]
+        settled = yield Work(lambda: _settle(ledger_entry, ended, kept), takes_long, writes=True)
         if isinstance(settled, Failed):
             entry.state_ledger_error(settled.error)
     return outcome

@@ -95,7 +95,12 @@ class CallbackReviewer(ForwardingReviewer):
         if not callable(callback):
             raise TypeError(f"callback must be a callable, not {type(callback).__name__}")
         super().__init__(callback, name)
-        self.review = callback
+        self._callback = callback
+
+    @property
+    def review(self) -> Callable[[InterventionRequest], object]:
+        """Ask the callable."""
+        return self._callback
 
 
 class ConfirmationFlow(ForwardingReviewer):
@@ -115,7 +120,11 @@ class ConfirmationFlow(ForwardingReviewer):
         self._ask = review_function(reviewer)
         self._max_rounds = max_rounds
         super().__init__(reviewer)
-        self.review = self._review_async if is_async(self._ask) else self._review
+
+    @property
+    def review(self) -> Callable[[InterventionRequest], InterventionResponse | Awaitable[InterventionResponse]]:
+        """Ask until the reviewer confirms, or has changed the arguments `max_rounds` times; a coroutine function where it is async."""
+        return self._review_async if is_async(self._ask) else self._review
 
     def _review(self, request: InterventionRequest) -> InterventionResponse | Awaitable[InterventionResponse]:
         rounds = self._rounds(request)

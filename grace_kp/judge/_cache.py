@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,9 +72,13 @@ class JudgementCache:
             file.execute(
                 "CREATE TABLE IF NOT EXISTS judgements (key TEXT PRIMARY KEY, at REAL NOT NULL, value TEXT NOT NULL)"
             )
-            weakref.finalize(self, file.close)  # Python warns about a connection that is left to be collected
             self._file = file
         return self._file
+
+    def __del__(self) -> None:
+        # Python warns about a connection that is left to be collected. A finalizer would close it before the runs that end at exit are judged.
+        if self._file is not None:
+            self._file.close()
 
     def clear(self) -> None:
         """Drop all judgements, and rewrite the file without them.

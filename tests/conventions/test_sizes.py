@@ -14,17 +14,17 @@ BUDGETS = {
     ("web",): (33, 6_495),
     ("integrations", "testing"): (26, 5_962),
     ("runtime",): (17, 5_553),
-    ("calibrate",): (25, 6_232),
+    ("calibrate",): (25, 6_233),
     ("pages",): (7, 1_329),
-    ("gating",): (21, 6_756),
+    ("gating",): (21, 6_782),
     ("approvals",): (18, 6_669),
     ("record",): (15, 4_379),
-    ("rubric", "judge", "scorers", "confidence", "value", "models"): (47, 10_709),
+    ("rubric", "judge", "scorers", "confidence", "value", "models"): (47, 10_716),
     ("store",): (18, 5_197),
-    ("trace",): (24, 8_054),
+    ("trace",): (24, 8_060),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_139),
 }
-TESTS = (330, 74_777)
+TESTS = (330, 74_810)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}

@@ -186,6 +186,17 @@ def test_the_promises_of_the_reviewer_hold(wrap):
     assert ["[REDACTED:password]"] * 3 == [request.arguments["password"] for request in inner.requests]
 
 
+@pytest.mark.parametrize("wrap", [gk.ConfirmationFlow, CallbackReviewer])
+def test_a_subclass_can_refuse_by_its_own_review(wrap):
+    class Strict(wrap):
+        @property
+        def review(self):
+            return lambda request: "cancel" if request.arguments["euros"] > 5 else super(Strict, self).review(request)
+
+    with pytest.raises(gk.ActionCancelled):
+        call(Strict(Reviewer("proceed").ask), False)
+
+
 def test_all_rounds_share_the_time():
     """The second question has less of it; when none is left, nobody has answered."""
     inner = Channel(CHANGE, "proceed")

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import json
 import sqlite3
+import subprocess
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -328,6 +330,25 @@ def test_a_cache_that_is_dropped_closes_its_file(tmp_path):
         gk.JudgementCache(tmp_path / "judgements.db").get("none")
         gc.collect()
     assert [] == heard
+
+
+CACHED_AT_EXIT = """
+import atexit, sys
+import grace_kp as gk
+cache = gk.JudgementCache(sys.argv[1])
+atexit.register(lambda: cache.put("late", {"score": 0.5, "reason": "r", "model": None}))
+cache.put("early", {"score": 0.5, "reason": "r", "model": None})
+"""
+
+
+def test_a_judgement_at_exit_is_kept(tmp_path):
+    """Runs that end last are judged while the interpreter exits."""
+    path = tmp_path / "judgements.db"
+    ran = subprocess.run([sys.executable, "-c", CACHED_AT_EXIT, str(path)], capture_output=True, text=True, check=False)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    cache = gk.JudgementCache(path)
+    assert [True, True] == [cache.get(cache_key) is not None for cache_key in ("early", "late")]
+    cache.close()
 
 
 def test_the_oldest_judgements_are_dropped(tmp_path):

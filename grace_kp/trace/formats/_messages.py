@@ -282,8 +282,14 @@ def result_text(content: object) -> str:
     if isinstance(content, dict) and _is_text_part(content):
         return part_text(content)
     if isinstance(content, list | tuple) and any(isinstance(item, str) or _is_text_part(item) for item in content):
-        return "\n".join(text for item in content if (text := result_text(item)))
+        return "\n".join(text for item in content if (text := _item_text(item)))
     return to_text(render(content))
+
+
+def _item_text(item: object) -> str:
+    if isinstance(item, str):
+        return item
+    return part_text(item) if _is_text_part(item) else to_text(render(item))
 
 
 def words(value: object, depth: int = 0) -> str:

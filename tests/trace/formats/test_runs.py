@@ -241,13 +241,14 @@ class TestTotality:
                 assert "error_recovery" == trace.steps[entry["recovery"]].type.value
         assert 0 <= ValueScorer().score(trace).score <= 1
 
-    @pytest.mark.parametrize("shape", ["content", "arguments", "list", "kwargs"])
+    @pytest.mark.parametrize("shape", ["content", "arguments", "result", "list", "kwargs"])
     def test_deep_nesting_is_survived(self, shape):
         """It is cut or refused, never a crash."""
         deep = []
         for _ in range(5_000):
-            deep = [deep] if shape != "kwargs" else {"type": "ai", "id": ["x"], "kwargs": deep}
+            deep = ["a", deep] if shape != "kwargs" else {"type": "ai", "id": ["x"], "kwargs": deep}
         chat = {
+            "result": [user("q"), assistant(None, call("t")), tool(deep)],
             "content": [user("q"), assistant(deep)],
             "arguments": [user("q"), assistant(None, call("t", deep))],
             "list": deep,
