@@ -122,9 +122,9 @@ def begin(call: Callable[[], object], *, name: str) -> bool:
 
 
 def finish(value: Awaitable[R] | R) -> R:
-    """Return `value`; await it first if it is an awaitable, in a new event loop in another thread.
+    """Return `value`; await it first if it is an awaitable, in a new event loop.
 
-    The current thread may already have a loop: a running one, or one that `asyncio.run` would unset.
+    Unless this is a thread of the library, the loop gets a thread: the current one may have a loop, which `asyncio.run` would unset.
     """
     if not inspect.isawaitable(value):
         return value
@@ -133,7 +133,20 @@ def finish(value: Awaitable[R] | R) -> R:
     async def await_value() -> R:
         return await value
 
+    if isinstance(threading.current_thread(), BackgroundThread) and not _loop_runs():
+        # Locks of this thread may be needed: a hook that flushes knows by its thread that it must not wait.
+        return asyncio.run(await_value())
     return call_within(LONGEST_SECONDS, lambda: asyncio.run(await_value()), name="event loop", or_inline=True)
+
+
+def _loop_runs() -> bool:
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def in_thread(call: Callable[[], R], *, name: str) -> R:

@@ -212,8 +212,9 @@ class Catalog(Resident):
             yield connection
 
     def _rebuild(self) -> None:
-        problem = "" if self._store is None else remove_index(self._store)
-        if problem:
+        if self._store is None:
+            self._writer.close()  # an index in memory begins again when it is next opened
+        elif problem := remove_index(self._store):
             raise StoreError(problem)
 
     def _work(self) -> float:
@@ -278,7 +279,10 @@ class Catalog(Resident):
                 kept = source.ids()
                 gone = [name for (name,) in connection.execute("SELECT id FROM shown") if name not in kept]
                 IndexWriter(connection).erase(gone, extent.newest)
-                return False
+                (runs,) = connection.execute("SELECT value FROM facts WHERE name = 'runs'").fetchone()
+                if runs == extent.runs:
+                    return False
+                # Else the store was replaced by an earlier copy, whose runs the index may lack.
         self._rebuild()
         return False
 

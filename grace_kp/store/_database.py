@@ -284,8 +284,12 @@ class Connections(Resident):
             try:
                 yield connection
             finally:
-                with self._lock:
-                    self._free.append((connection, files))
+                # The stand-ins of `complete_for_reading` would hide the tables of a file that another process migrates.
+                if connection.execute("SELECT 1 FROM temp.sqlite_master LIMIT 1").fetchone():
+                    files.leave(connection)
+                else:
+                    with self._lock:
+                        self._free.append((connection, files))
                 if self._is_closed:
                     self.close()
 

@@ -240,6 +240,8 @@ def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
             raise Damaged(f"its version is {header.get('version')!r:.40}, and this grace_kp knows {VERSION}")
         if not header.keys() >= {"records", "runs", "at", "owner", "ended", "report"}:
             raise Damaged("its header is incomplete")
+        if not isinstance(header["records"], int) or not isinstance(header["runs"], int):
+            raise Damaged("its header does not count its records and runs")
         try:
             return header, [_record_of(_from_line(file.readline())) for _ in range(header["records"])]
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -20,11 +20,11 @@ BUDGETS = {
     ("approvals",): (18, 6_669),
     ("record",): (15, 4_379),
     ("rubric", "judge", "scorers", "confidence", "value", "models"): (47, 10_716),
-    ("store",): (18, 5_197),
+    ("store",): (18, 5_207),
     ("trace",): (24, 8_060),
-    ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_139),
+    ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_152),
 }
-TESTS = (330, 74_810)
+TESTS = (330, 74_839)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}

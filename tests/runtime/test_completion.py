@@ -431,3 +431,17 @@ def test_beyond_the_bound_novelty_is_left_to_another_process(gate, monkeypatch):
     scored = [trace for trace in grace.store.query() if "value" in trace.grace]
     assert 6 == len(waiting) + len(scored)
     assert set(waiting) <= {True}
+
+
+def test_an_async_hook_that_flushes_does_not_wait_for_itself():
+    grace, flushed, ended = make_grace(), [], threading.Event()
+
+    @grace.on_complete
+    async def hook(trace):
+        flushed.append(grace.flush(None))
+        ended.set()
+
+    with grace.run("objective"):
+        pass
+    assert ended.wait(60)
+    assert [False] == flushed

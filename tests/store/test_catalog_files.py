@@ -296,6 +296,21 @@ def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, mon
     assert (before, ["a", "c"]) == (inode(store), found(catalog))
 
 
+def test_an_index_of_a_store_that_a_backup_was_copied_into_is_built_again(tmp_path, store):
+    """The copy has the identity of the store, and a run that the index no longer has."""
+    put(store, run("a"), run("b"), run("c"))
+    store.close()
+    backup = store.path.read_bytes()
+    with contextlib.closing(open_store(f"sqlite:///{store.path}")) as again:
+        with contextlib.closing(open_catalog(again)) as catalog:
+            catalog.refresh()
+        again.delete(id="kp:trace:b")
+    store.path.write_bytes(backup)
+    again = open_store(f"sqlite:///{store.path}")
+    with contextlib.closing(again), contextlib.closing(open_catalog(again)) as catalog:
+        assert Progress(done=3, total=3, unreadable=0) == catalog.refresh(60)
+
+
 DIE = """
     import os, sys
     from grace_kp.store import _catalog_files, open_store
