@@ -196,7 +196,7 @@ class _UntilDecided:
     def keeps_time(self) -> bool:
         return getattr(self.reviewer, "keeps_time", False)
 
-    def review(self, request: InterventionRequest) -> object:
+    def review(self, request: InterventionRequest) -> Any:
         return self.reviewer.review_until(request, self.describe_end)
 
 

@@ -76,7 +76,8 @@ def problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, str
         place = [str(part) for part in found["loc"]]
         name = (place[0] if issubclass(model, Parameters) else ".".join(place)) if place else "body"
         reason = found["msg"].removeprefix("Value error, ")
-        other = f"cannot be used: {reason[:1].lower()}{reason[1:]}, not {brief(found['input'])}"
+        value = "" if brief(found["input"]) in reason else f", not {brief(found['input'])}"
+        other = f"cannot be used: {reason[:1].lower()}{reason[1:]}{value}"
         problems.setdefault(name, texts.get(found["type"], other))
     return problems
 

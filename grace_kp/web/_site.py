@@ -13,7 +13,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -179,7 +179,9 @@ def _as_markup(part: Callable[..., str]) -> Callable[..., Markup]:
 
 _log = logging.getLogger("grace_kp.web")
 FRESH_SECONDS = 60.0
-PATIENCE = 2.0
+LARGEST_SHARE = 0.05
+"""The largest share of the time that the computation of one value takes: a slow value is kept for longer."""
+PATIENCE = 0.5
 """Seconds that a reader waits for a first value. After that, the page says that it is being computed, and the next view shows it."""
 MAX_KEPT = 16
 
@@ -190,6 +192,7 @@ class CachedValue:
     problem: str = ""
     at: float = 0.0
     """When it was asked for, in seconds since the epoch."""
+    fresh_seconds: float = FRESH_SECONDS
 
 
 class ValueCache:
@@ -200,13 +203,13 @@ class ValueCache:
         self._values: OrderedDict[Hashable, CachedValue] = OrderedDict()
 
     def get(self, key: Hashable, now: float, compute: Callable[[], Any]) -> CachedValue | None:
-        """Return a value of the last minute; the previous one, or None, if the computation takes longer than a reader waits.
+        """Return a recent value; the previous one, or None, if the computation takes longer than a reader waits.
 
         Args:
             now: seconds since the epoch.
         """
         before = self._values.get(key)
-        if before is not None and 0 <= now - before.at < FRESH_SECONDS:
+        if before is not None and 0 <= now - before.at < before.fresh_seconds:
             return before
         patience = PATIENCE if before is None else 0
         if self._computing.acquire(timeout=patience):
@@ -219,16 +222,17 @@ class ValueCache:
 
     def _compute(self, key: Hashable, now: float, compute: Callable[[], Any]) -> None:
         """Compute and keep a value, and release the lock that the reader took: it may have stopped waiting."""
+        started = time.monotonic()
         found = CachedValue(problem="the computation failed. The log of the server has the reason", at=now)
         try:
             found = CachedValue(value=compute(), at=now)
         except (GraceError, ValueError) as error:
             found = CachedValue(problem=explain_error(error, "computing figures"), at=now)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 — the other figures of the page are shown
             _log.error("figures cannot be computed: %s", redacted_error(error))
-            raise
         finally:
-            self._values[key] = found
+            fresh = max(FRESH_SECONDS, (time.monotonic() - started) / LARGEST_SHARE)
+            self._values[key] = replace(found, fresh_seconds=fresh)
             self._values.move_to_end(key)
             if len(self._values) > MAX_KEPT:
                 self._values.popitem(last=False)

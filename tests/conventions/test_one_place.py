@@ -52,6 +52,7 @@ CATCH_ALL = {
     "grace_kp/web/security/_gatekeeper.py": "whatever fails while a request is answered is a response without details, and a line of the log",
     "grace_kp/web/security/_visitor.py": "whatever the identities of a host application raise lets nobody in",
     "grace_kp/value/_score.py": "whatever an embedder does ends in the documented fallback",
+    "grace_kp/web/_site.py": "figures that cannot be computed are shown as missing, and the other figures are shown all the same",
     "grace_kp/web/inbox/_events.py": "a watch that fails ends the event streams, so that no page waits for news that never come",
 }
 EVERYTHING = {"Exception", "BaseException"}

@@ -289,7 +289,7 @@ def result_text(content: object) -> str:
 def _item_text(item: object) -> str:
     if isinstance(item, str):
         return item
-    return part_text(item) if _is_text_part(item) else to_text(render(item))
+    return part_text(item) if isinstance(item, dict) and _is_text_part(item) else to_text(render(item))
 
 
 def words(value: object, depth: int = 0) -> str:

@@ -38,11 +38,16 @@ def align_steps(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[bool,
     In differing blocks, steps with the same type and tool are paired in order.
     """
     former, latter = ([_key(mapping(step)) for step in steps[:MAX_STEPS]] for steps in (first, second))
-    # The equal beginning is cut off first, because the matcher ignores steps that are frequent in long runs.
+    # The equal beginning and end are cut off first, because the matcher ignores steps that are frequent in long runs.
     shorter = min(len(former), len(latter))
     start = next((place for place in range(shorter) if former[place] != latter[place]), shorter)
     blocks: list[tuple[bool, list[Pair]]] = [(True, [(place, place) for place in range(start)])] if start else []
-    for tag, *ends in difflib.SequenceMatcher(None, former[start:], latter[start:]).get_opcodes():
+    rest = shorter - start
+    same = next((back for back in range(rest) if former[-1 - back] != latter[-1 - back]), rest)
+    ends_at = len(former) - same, len(latter) - same
+    for tag, *ends in difflib.SequenceMatcher(
+        None, former[start : ends_at[0]], latter[start : ends_at[1]]
+    ).get_opcodes():
         a, a_end, b, b_end = (start + end for end in ends)
         if tag == "equal":
             blocks.append((True, list(zip(range(a, a_end), range(b, b_end), strict=True))))
@@ -56,6 +61,8 @@ def align_steps(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[bool,
             else:
                 pairs += [(place, None) for place in left] + [(None, place) for place in right]
         blocks.append((False, pairs))
+    if same:
+        blocks.append((True, [(ends_at[0] + place, ends_at[1] + place) for place in range(same)]))
     return blocks
 
 

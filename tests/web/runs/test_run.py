@@ -308,6 +308,9 @@ def test_changed_steps_stand_beside_each_other():
     two = [{**call("a", x=1), "latency_ms": 9.0}, call("b", y=2), {"type": "thought"}, call("c")]
     assert [(True, [(0, 0)]), (False, [(1, 1), (None, 2)]), (True, [(2, 3)])] == align_steps(one, two)
     assert [] == align_steps([], [])
+    polls = [{"type": "tool_call", "content": "poll"}] * 300
+    blocks = align_steps([{"type": "thought", "content": "a"}, *polls], [{"type": "thought", "content": "b"}, *polls])
+    assert [(False, 1), (True, 300)] == [(is_equal, len(pairs)) for is_equal, pairs in blocks]
 
 
 @given(st.text("abc", max_size=30), st.text("abc", max_size=30))
