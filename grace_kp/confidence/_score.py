@@ -84,10 +84,16 @@ class ConfidenceFactors:
     """Variance of the same scores."""
 
     def __post_init__(self) -> None:
-        is_passed = {name: type(getattr(self, name)) is not _Default for name in _CHECKS}
+        passed: set[str] = set()
+        # This runs at each gate, so fields that are right already are left alone.
         for name, check in _CHECKS.items():
             value = getattr(self, name)
-            object.__setattr__(self, name, check(name, value) if is_passed[name] else value.value)
+            if type(value) is _Default:
+                object.__setattr__(self, name, value.value)
+                continue
+            passed.add(name)
+            if (checked := check(name, value)) is not value:
+                object.__setattr__(self, name, checked)
         if self.tool_success_count > self.tool_execution_count:
             raise ValueError(
                 "tool_success_count must not exceed tool_execution_count "
@@ -96,8 +102,9 @@ class ConfidenceFactors:
         _flag("is_search_step", self.is_search_step)
         for name, figures in _MEASURED.items():
             if (flag := getattr(self, name)) is None:
-                flag = any(is_passed[figure] for figure in figures) or (self.is_search_step and name == "search_made")
-            object.__setattr__(self, name, _flag(name, flag))
+                flag = not passed.isdisjoint(figures) or (self.is_search_step and name == "search_made")
+                object.__setattr__(self, name, flag)
+            _flag(name, flag)
         for name, check in (("search_avg_with_unusable", _unit), ("search_variance_with_unusable", _variance)):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, check(name, value))
@@ -122,6 +129,8 @@ def _flag(name: str, value: object) -> bool:
 
 
 def _count(name: str, value: Any) -> int:
+    if type(value) is int and value >= 0:
+        return value
     try:
         # The integers of numpy are not instances of int.
         count = -1 if isinstance(value, bool) else operator.index(value)
@@ -133,6 +142,8 @@ def _count(name: str, value: Any) -> int:
 
 
 def _unit(name: str, value: Any) -> float:
+    if type(value) is float and 0 <= value <= 1:
+        return value
     if _is_real(value) and 0 <= value <= 1:
         return float(value)
     raise ValueError(f"{name} must be a number from 0 to 1 (got {_show(value)})")

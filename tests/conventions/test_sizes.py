@@ -19,7 +19,7 @@ BUDGETS = {
     ("gating",): (21, 6_782),
     ("approvals",): (18, 6_669),
     ("record",): (15, 4_379),
-    ("rubric", "judge", "scorers", "confidence", "value", "models"): (47, 10_716),
+    ("rubric", "judge", "scorers", "confidence", "value", "models"): (47, 10_727),
     ("store",): (18, 5_207),
     ("trace",): (24, 8_060),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_152),
