@@ -485,7 +485,7 @@ def _wait_for_decision(
         if reviewer.ask is not None and is_pending:
             deadline = inquiry.approval.deadline
             left = None if deadline is None else max(0.0, deadline - case.scope.inbox.clock())
-            question = replace(request, id=inquiry.id, timeout=left, on_timeout=reviewer.on_deadline)
+            question = replace(request, id=inquiry.id, timeout=left, on_timeout=inquiry.approval.on_deadline)
             yield AskBeside(question, reviewer.ask, inquiry.answer, inquiry.describe_end)
         yield from perform(case, request, Await(inquiry))
     except BaseException:

@@ -24,7 +24,7 @@ BUDGETS = {
     ("trace",): (24, 8_060),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_152),
 }
-TESTS = (330, 74_840)
+TESTS = (330, 74_846)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}

@@ -344,7 +344,8 @@ cache.put("early", {"score": 0.5, "reason": "r", "model": None})
 def test_a_judgement_at_exit_is_kept(tmp_path):
     """Runs that end last are judged while the interpreter exits."""
     path = tmp_path / "judgements.db"
-    ran = subprocess.run([sys.executable, "-c", CACHED_AT_EXIT, str(path)], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", CACHED_AT_EXIT, str(path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert (0, "") == (ran.returncode, ran.stderr)
     cache = gk.JudgementCache(path)
     assert [True, True] == [cache.get(cache_key) is not None for cache_key in ("early", "late")]

@@ -267,7 +267,7 @@ class Facts:
 def _effect_of_timeout(request: InterventionRequest) -> str:
     effects = {"cancel": "it does not run", "skip": "it is skipped", "proceed": "it runs without an answer"}
     group = request.on_timeout.removeprefix("escalate:").strip()
-    return effects.get(request.on_timeout) or f"the group {group} decides"
+    return effects.get(request.on_timeout) or f"the group {group} may decide"
 
 
 LABEL = 13

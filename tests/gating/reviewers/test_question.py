@@ -284,7 +284,7 @@ def test_facts_of_a_question_are_those_of_its_request(request_for):
         ({}, {}, "it does not run"),
         ({}, {"auto_proceed_on_timeout": True}, "it runs without an answer"),
         ({"on_deadline": "skip"}, {}, "it is skipped"),
-        ({"on_deadline": "escalate:finance"}, {}, "the group finance decides"),
+        ({"on_deadline": "escalate:finance"}, {}, "the group finance may decide"),
     ],
 )
 def test_the_question_states_the_effect_of_a_timeout(settings, policy, effect):
