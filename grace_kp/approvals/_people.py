@@ -11,7 +11,7 @@ import json
 import re
 import socket
 import unicodedata
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import printable
@@ -73,12 +73,15 @@ class Actor:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the actor as JSON without empty fields."""
-        return {name: value for name, value in asdict(self).items() if value != ""}
+        return {name: value for name in _NAMES if (value := getattr(self, name)) != ""}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Actor:
         """Return an actor from its JSON."""
         return cls(**data)
+
+
+_NAMES = tuple(item.name for item in fields(Actor))
 
 
 def _os_user() -> str:

@@ -252,7 +252,8 @@ def _check_open(tx: Transaction, standing: Standing) -> None:
 
 def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
     """Return the standing approval that covers a request and ends first; None if there is none."""
-    for standing in all_standing(tx.writes):
+    every = all_standing(tx.writes)
+    for standing in every:
         # Recorded, so that a clock that is set back does not revive it.
         if not standing.ended and tx.now >= standing.until:
             end(tx, standing, Actor.here(DEADLINE, channel=DEADLINE), "its time is over")
@@ -260,7 +261,7 @@ def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
         return None
     found = [
         standing
-        for standing in all_standing(tx.writes)
+        for standing in every
         if standing.holds(tx.now) and _is_about(tx, standing, record) and _may_grant(tx, standing, record)
     ]
     return min(found, key=lambda standing: standing.until) if found else None

@@ -13,7 +13,7 @@ import datetime as dt
 import json
 import logging
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from grace_kp.approvals._chain import append
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals._digest import Secret
     from grace_kp.approvals._record import Approval
-    from grace_kp.approvals._tables import Link, Reads, Tables, Writes
+    from grace_kp.approvals._tables import Reads, Tables, Writes
 
 _Result = TypeVar("_Result")
 _P = ParamSpec("_P")
@@ -142,7 +142,6 @@ class Transaction:
     """Number of changes, including unfinished ones."""
     changes_due: int = 0
     """Number of changes that were due, which stay even if the verb fails."""
-    links: list[tuple[RequestRecord, Link]] = field(default_factory=list)
 
     @property
     def next_seq(self) -> int:
@@ -188,7 +187,7 @@ class Transaction:
         written = RequestRecord(replace(after.row, changed=at, revision=revision, data=data), after.data)
         if not self.writes.put(written.row):
             raise StoreError(f"the approval {after.id} was changed by another process inside of a transaction")
-        link = append(
+        append(
             self.writes,
             kind,
             at=at,
@@ -201,7 +200,6 @@ class Transaction:
         if before is not None and written.state is not _S.PENDING and written.state not in ENTITLING:
             self._end_waiting(before, written)
         note_people(self.writes, written)
-        self.links.append((written, link))
         return written
 
     def _end_waiting(self, before: RequestRecord, after: RequestRecord) -> None:
@@ -223,7 +221,7 @@ class Transactions:
         groups: the groups of each person, by name.
         secret: the key that opens sealed parameters and computes the digests of edits.
         clock: the wall clock, in seconds since the epoch.
-        on_event: called with the approval and the entry after each commit. Its exceptions are logged and have no other effect.
+        on_commit: called after each commit that changed something. Its exceptions are logged and have no other effect.
     """
 
     def __init__(
@@ -233,11 +231,11 @@ class Transactions:
         groups: Mapping[str, Sequence[str]] | None = None,
         secret: Secret | None = None,
         clock: Callable[[], float] = time.time,
-        on_event: Callable[[Approval, Link], None] | None = None,
+        on_commit: Callable[[], None] | None = None,
     ) -> None:
         self.tables, self.secret, self.clock = tables, secret, clock
         self.rights = Rights(groups)
-        self._on_event = on_event
+        self._on_commit = on_commit
 
     def show(self, reads: Reads, record: RequestRecord) -> Approval:
         """Return the approval of a record."""
@@ -261,14 +259,11 @@ class Transactions:
                 if tx.changes != tx.changes_due:
                     raise
                 tx.error = error
-            changed = [] if self._on_event is None else tx.links
-            events = [(self.show(writes, record), link) for record, link in changed]
-        for approval, link in events:
+        if tx.changes and self._on_commit is not None:
             try:
-                if self._on_event is not None:
-                    self._on_event(approval, link)
+                self._on_commit()
             except Exception as error:  # noqa: BLE001 — the change is committed already
-                _log.warning("on_event failed for %s: %s", approval.id, redacted_error(error))
+                _log.warning("on_commit failed: %s", redacted_error(error))
         if tx.error is not None:
             raise tx.error
         return outcome

@@ -6,7 +6,6 @@ It counts, and marks which figures were measured. It asks no model; `grace_kp.ju
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -225,7 +224,9 @@ class RunEvidence:
 
         More may be added to the snapshot, too, as long as nothing was added to the original since. Calls without a name may be added later.
         """
-        snapshot = copy(self)
+        snapshot = object.__new__(RunEvidence)
+        for name in RunEvidence.__slots__:
+            setattr(snapshot, name, getattr(self, name))
         snapshot._worst, snapshot._beyond, snapshot._shares_tools = [*self._worst], set(), True
         return snapshot
 

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from grace_kp.gating._policy import Policy
 
 
+_BY_NAME_OR_VARIADIC = frozenset(
+    {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+)
+
+
 class GatedAction:
     """An action behind a gate, and its calls as the engine takes them.
 
@@ -52,6 +57,8 @@ class GatedAction:
         _check(self.action)
         self.name: str = name or getattr(self.action, "__name__", None) or type(self.action).__name__
         self.signature = inspect.signature(self.action)
+        kinds = [parameter.kind for parameter in self.signature.parameters.values()]
+        self._takes_all_by_place = not any(kind in _BY_NAME_OR_VARIADIC for kind in kinds)
         self.hidden = _own_object(self.action, self.signature)
         self.injected = HOST.injected(self.action) & self.signature.parameters.keys()
         self.terms = Terms.of(self.action, self.signature, self.hidden, stated or {}, self.injected)
@@ -78,6 +85,13 @@ class GatedAction:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         """Return the arguments of a call."""
+        names = self.signature.parameters
+        if (
+            self._takes_all_by_place
+            and not (kwargs or self._preset or self._preset_by_name)
+            and len(args) == len(names)
+        ):
+            return inspect.BoundArguments(self.signature, dict(zip(names, args, strict=True)))
         return self.signature.bind(*_fill_places(self._preset, args), **{**self._preset_by_name, **kwargs})
 
     def call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> GatedCall:
@@ -185,8 +199,11 @@ class GatedAction:
 
     def run(self, consent: Consent) -> Any:
         """Run the action with the arguments of a consent."""
-        assert consent.bound is not None  # noqa: S101
-        return self.action(*consent.bound.args, **consent.bound.kwargs)
+        bound = consent.bound
+        assert bound is not None  # noqa: S101
+        if self._takes_all_by_place and len(bound.arguments) == len(self.signature.parameters):
+            return self.action(*bound.arguments.values())
+        return self.action(*bound.args, **bound.kwargs)
 
 
 def check_key(reviewer: object, key: object, action: str) -> None:

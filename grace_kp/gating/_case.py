@@ -163,6 +163,8 @@ class BoundCall:
     def shown_arguments(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
         """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
         passed, parameters = (bound or self.bound).arguments, self.signature.parameters
+        if len(passed) == len(parameters) and not self.injected:  # no defaults
+            return {name: value for name, value in passed.items() if name != self.hidden}
         return {
             name: value
             for name, value in self.whole(bound).arguments.items()
@@ -303,6 +305,8 @@ class Consent:
     digest: str
     """Empty where the arguments cannot be checked, which is allowed only where no person was asked."""
     modified: bool = False
+    is_fresh: bool = False
+    """Whether the digest was computed just now: neither a person nor code of the program had time to change the arguments."""
 
 
 @dataclass(frozen=True, slots=True)

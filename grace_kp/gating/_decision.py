@@ -162,6 +162,8 @@ class Rules:
         if self.at_least is not None and level.at_least(self.at_least) is not level:
             level = level.at_least(self.at_least)
             reason = f"{reason} This call requires at least {level}."
+        if level is decision.level and reason is decision.reason:
+            return decision
         return replace(decision, reason=reason) if level is decision.level else _at(decision, level, reason)
 
 

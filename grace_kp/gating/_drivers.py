@@ -7,7 +7,6 @@ for decisions outside of a gate.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +26,7 @@ from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import HOST, OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterator
+    from collections.abc import Awaitable, Callable, Generator
 
     from grace_kp.confidence import ActionDecision
     from grace_kp.gating._case import Consent, Resumable
@@ -257,16 +256,6 @@ class RunAction(EngineStep):
     """Source of the idempotency key: the same for each attempt under one approval or one entry in the ledger."""
 
 
-@contextmanager
-def _operation(step: RunAction) -> Iterator[None]:
-    outer = OPERATIONS.get()
-    OPERATIONS.set((*outer, step.operation))
-    try:
-        yield
-    finally:
-        OPERATIONS.set(outer)
-
-
 class CoroutineClosed(BaseException):
     """The coroutine of the call is being closed. A GeneratorExit would close the engine before it can state the outcome."""
 
@@ -288,8 +277,12 @@ def drive(engine: Generator[EngineStep, Any, T], run: Callable[[Consent], object
         advance = engine.send
         try:
             if isinstance(step, RunAction):
-                with _operation(step):
+                outer = OPERATIONS.get()
+                OPERATIONS.set((*outer, step.operation))
+                try:
                     answer = Returned(run(step.consent))
+                finally:
+                    OPERATIONS.set(outer)
             else:
                 answer = step.perform()
         except BaseException as error:  # noqa: BLE001 — the engine raises it, after it has stated it in the trace
@@ -314,8 +307,12 @@ async def drive_async(
         advance = engine.send
         try:
             if isinstance(step, RunAction):
-                with _operation(step):
+                outer = OPERATIONS.get()
+                OPERATIONS.set((*outer, step.operation))
+                try:
                     answer = Returned(await run(step.consent))
+                finally:
+                    OPERATIONS.set(outer)
             elif is_closing:
                 answer = step.perform()
             else:

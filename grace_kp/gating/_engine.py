@@ -124,7 +124,7 @@ def _get_consent(case: GatedCall) -> Consenting:
                 shown = {name: SEALED if name in sealed else value for name, value in request.arguments.items()}
                 notice = replace(request, arguments=shown)  # it may be kept in a log
                 record_notice(case.entry.fields, notice, (yield Notify(notice, case.scope.on_notify)))
-            return Consent(case.bound, request.digest)
+            return Consent(case.bound, request.digest, is_fresh=request.level is InterventionLevel.SILENT)
         consent = yield from _answer(case, request, decision)
         if consent is not None:
             return consent
@@ -156,7 +156,7 @@ def _decision(case: GatedCall) -> Generator[EngineStep, Any, Decision]:
     if isinstance(assessed, Failed):
         why = f"the confidence could not be computed: {error_text(assessed.error)}"
         return Decision.without_confidence(why, case.rules())
-    return _decide(case, assessed, case.rules())
+    return _decide(case, assessed, case.rules(assessed.gaps))
 
 
 def _decide(case: GatedCall, assessment: RunConfidence, rules: Rules) -> Decision:
@@ -474,7 +474,7 @@ ANSWERED = "something else answered the call; its action did not run"
 def execution(call: Execution) -> Generator[EngineStep, Any, Outcome]:
     """Run a call that was consented to, at most once per consent."""
     entry, ledger_entry = call.entry, call.ledger_entry
-    if call.is_changed():
+    if not call.consent.is_fresh and call.is_changed():
         return _not_run(entry, changed_message(call.action))
     if ledger_entry is not None:
         earlier = yield from _claim(call, ledger_entry)

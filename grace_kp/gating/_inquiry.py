@@ -155,14 +155,15 @@ class Inquiry:
         new, unsealed = self._new(request, decision)
         if case.is_changed(case.bound, request.digest):
             raise ActionCancelled(f"the arguments of {case.action} were changed while they were read; it was not run")
-        self._inbox.notifier.add(self._reviewer.notify)
+        inbox = self._inbox
+        inbox.notifier.add(self._reviewer.notify)
         self._asked = unsealed
-        self._approval = self._inbox.requests.file(self._complete(new), unsealed)
+        self._approval = inbox.requests.file(self._complete(new), unsealed)
         self.joined = self._approval.id != new.id
 
     def _new(self, request: InterventionRequest, decision: Decision) -> tuple[ApprovalRequest, dict[str, Any]]:
         """Return the request about the call, and its encoded arguments before sealing."""
-        case, terms = self._case, self._terms
+        case, terms, inbox = self._case, self._terms, self._inbox
         arguments, problems, covered = encode_call(case, terms, case.bound)
         unkept = problems
         if case.program is not None:  # it makes its objects again, but a key is found by other programs, too
@@ -174,10 +175,10 @@ class Inquiry:
                 "parameters that carry no meaning with @grace.gate(ignore=...), or use an InboxReviewer with wait=True"
             )
         version, approval_id = terms.version, new_approval_id()
-        bound_digest = digest(case.action, version, covered, secret=self._inbox.secret)
+        bound_digest = digest(case.action, version, covered, secret=inbox.secret)
         try:
             kept, sealed = sealed_arguments(
-                arguments, terms.sealed, self._inbox.secret, approval_id=approval_id, digest=bound_digest
+                arguments, terms.sealed, inbox.secret, approval_id=approval_id, digest=bound_digest
             )
         except SealNeeded as error:
             raise ActionCancelled(f"{case.action} was not run, because its request cannot be kept: {error}") from error
@@ -199,14 +200,14 @@ class Inquiry:
             id=approval_id,
             action=case.action,
             version=version,
-            domain=self._inbox.domain,
+            domain=inbox.domain,
             digest=bound_digest,
             encoded=kept,
             sealed=sealed,
             schema=case.schema(),
             not_covered=terms.ignore,
             unencoded=tuple(problems),
-            key=None if terms.key is None else terms.key.key(self._inbox.domain, case.action, case.shown_arguments()),
+            key=None if terms.key is None else terms.key.key(inbox.domain, case.action, case.shown_arguments()),
             key_fields=() if terms.key is None else terms.key.fields,
             level=str(request.level),
             score=None if confidence is None else confidence.score,

@@ -208,7 +208,8 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
     """Return the survey of a run, and the resumed runs whose earlier part must be looked up for it first."""
     from grace_kp.confidence import STILL_OPEN
 
-    steps, has_others, resumed, lost = 0, False, [], dict[str, None]()
+    steps, has_others, resumed = 0, False, []
+    lost: dict[str, None] = {}
     searches: list[tuple[Call, SearchResults]] = []
     undecided: list[tuple[Call, int]] = []
     waiting = [root]

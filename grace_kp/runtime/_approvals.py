@@ -219,7 +219,7 @@ class LazyInbox(Resident):
         def open_inbox() -> Inbox:
             notifier = Notifier(tables)
             notifier.add(receivers)
-            requests = RequestStore(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
+            requests = RequestStore(tables, groups=self._groups, secret=secret, on_commit=notifier.wake)
             return Inbox(requests=requests, watcher=Watcher(tables), notifier=notifier, domain=self._domain)
 
         return open_inbox

@@ -160,6 +160,8 @@ class ApprovalWrites(ApprovalReads):
     def __init__(self, connection: Connection, max_rows: int | None = None) -> None:
         self._lent: Connection | None = connection
         self._max_rows = max_rows
+        self._head: tuple[int, str] | None = None
+        """The newest entry: the transaction keeps others from appending one."""
 
     def end(self) -> None:
         """Refuse further use: the transaction has ended."""
@@ -193,6 +195,12 @@ class ApprovalWrites(ApprovalReads):
             problem = f"the request {row.id!r} holds a value that SQLite cannot: {error}; use another"
             raise StoreError(problem) from error
 
+    def head(self) -> tuple[int, str]:
+        """Return the number and the hash of the newest entry."""
+        if self._head is None:
+            self._head = super().head()
+        return self._head
+
     def append(self, link: Link) -> None:
         """Append an entry to the chain."""
         newest, _ = self.head()
@@ -202,6 +210,7 @@ class ApprovalWrites(ApprovalReads):
         self._connection.execute("INSERT INTO approval_chain VALUES (?, ?, ?, ?)", entry)
         if link.salt is not None or link.contents is not None:
             self._connection.execute("INSERT INTO approval_contents VALUES (?, ?, ?)", contents)
+        self._head = link.seq, link.hash
 
     def put_document(self, kind: str, name: str, data: bytes | None) -> None:
         """Put a document, or delete it with None."""

@@ -81,6 +81,8 @@ def to_text(rendered: object) -> str:
     """Return a rendered value as a string: a string itself, any other value as compact JSON."""
     if isinstance(rendered, str):
         return rendered
+    if type(rendered) is int:
+        return str(rendered)
     import json
 
     return json.dumps(rendered, ensure_ascii=False, separators=(", ", ": "))
