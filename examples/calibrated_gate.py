@@ -15,7 +15,7 @@ asked = 0
 
 
 def manager(request: gk.InterventionRequest) -> gk.InterventionResponse:
-    """Stands for a person, who lets everything pass; what was right is only known later."""
+    """Plays a person, who lets everything pass; what was right is only known later."""
     global asked
     asked += 1
     return gk.InterventionResponse("proceed", reviewer="manager")

@@ -21,7 +21,7 @@ CASES = {
 
 
 def first_version(request: str) -> list[sc.Operation]:
-    """Stands for a model: it appends where it should insert, and tidies up what nobody asked for."""
+    """Plays a model: it appends where it should insert, and tidies up unasked."""
     if request.startswith("Raise"):
         return [sc.Operation("update", "total", content="Total: 45 EUR"), sc.Operation("delete", "note")]
     if request.startswith("Remove"):
@@ -66,7 +66,7 @@ for name, agent in (("first version", first_version), ("second version", second_
         for line in report.diagnosis:
             print(f"          {line}")
 
-# Scorers look at recorded runs by themselves, too: what they say stands in the traces, and runs are found by it.
+# Scorers look at recorded runs by themselves, too: their scores are in the traces, and runs can be found by them.
 scorer = sc.OnTraces(sc.OperationAccuracy(), CASES, target="block")
 grace = gk.Grace(store="memory:", evaluator=None, embedder=None, scorers=scorer)
 

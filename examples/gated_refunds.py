@@ -4,7 +4,7 @@ import grace_kp as gk
 
 
 def manager(request: gk.InterventionRequest) -> gk.InterventionResponse:
-    """Stands for a person; leave `reviewer=` out and the console asks you instead."""
+    """Plays a person; leave `reviewer=` out and the console asks you instead."""
     euros = request.arguments.get("euros", 0)
     print(
         f"  manager is asked: {request.action}({dict(request.arguments)}) at confidence {request.decision.confidence_score}"

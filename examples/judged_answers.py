@@ -5,7 +5,7 @@ from grace_kp.trace import EvaluationRecord
 
 
 def model(prompt: str) -> str:
-    """Stands for a language model; `gk.GeminiJudge()` is a real one."""
+    """Plays a language model; `gk.GeminiJudge()` is a real one."""
     unsupported = "guaranteed" in prompt
     score, reason = (0.2, "nothing in the policy guarantees that") if unsupported else (0.9, "as the policy says")
     return f'{{"score": {score}, "reason": "{reason}", "coverage": 0.9, "coverage_reason": "all that was asked"}}'

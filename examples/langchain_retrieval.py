@@ -17,7 +17,7 @@ PAGES = {
 
 
 def similarity_search_with_score(question: str) -> list[tuple[Document, float]]:
-    """Stands for a vector store: the share of the question's words that a page has."""
+    """Plays a vector store: the share of the question's words that a page has."""
     words = set(question.lower().strip("?").split())
     found = [
         (Document(text, metadata={"source": name}), len(words & set(text.lower().strip(".").split())) / len(words))

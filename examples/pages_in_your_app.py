@@ -1,6 +1,6 @@
 """The pages of grace_kp inside an application that has logins of its own: people decide there, and a quorum counts their authenticated names.
 
-A client that runs in this process stands for the browsers of ana and carl and for a dashboard. `grace-kp serve` offers the same pages
+A client that runs in this process plays the browsers of ana and carl and for a dashboard. `grace-kp serve` offers the same pages
 without an application of your own.
 """
 
@@ -50,7 +50,7 @@ def client_of(shop: Starlette, token: str) -> TestClient:
 
 
 def decide(name: str, client: TestClient, verb: str, request: dict[str, Any]) -> None:
-    """Name the digest of what was seen, so that nobody consents to anything else."""
+    """Name the digest of what was seen, so that no decision covers anything else."""
     answer = client.post(f"/trust/api/v1/approvals/{request['id']}/{verb}", json={"digest": request["digest"]})
     body = answer.json()
     print(f"{name}: {answer.status_code}, {body.get('code') or body['state']}")

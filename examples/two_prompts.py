@@ -34,7 +34,7 @@ print("test set:", tests.check() or "balanced")
 
 
 def review(document: str, run: int, finds: int, vague: int, wrong: int = 0) -> str:
-    """Stands for a reviewing model under some prompt: it names the first problems, hints at some, and may be wrong."""
+    """Plays a reviewing model under some prompt: it names the first problems, hints at some, and may be wrong."""
     words = KEYS[document]
     said = [f"The {word} is a problem." for word in words[: finds - run]]
     said += [f"Something about the {word[:3]}~ may be off." for word in words[finds - run : finds - run + vague]]
@@ -42,7 +42,7 @@ def review(document: str, run: int, finds: int, vague: int, wrong: int = 0) -> s
 
 
 def judge(prompt: str) -> str:
-    """Stands for a model that judges by the key; `gk.GeminiJudge()` is a real one, and `rb.PersonRater()` asks you."""
+    """Plays a model that judges by the key; `gk.GeminiJudge()` is a real one, and `rb.PersonRater()` asks you."""
     code = re.findall(r'"([0-9a-f]{12})-n"', prompt)[0]
     findings = prompt[prompt.rindex("<<<FINDINGS") :]
     judgements = {}

@@ -49,7 +49,7 @@ def replay(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay recorded decisions under policy A and policy B. A policy that is left out stands for the recorded decisions.
+    """Replay recorded decisions under policy A and policy B. Without a policy, the recorded decisions take its place.
 
     Thresholds without a profile apply to the recorded confidence. Labels are the feedback in the traces, or a field of the files.
 

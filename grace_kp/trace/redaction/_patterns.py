@@ -221,7 +221,7 @@ def _keeps_iban(match: re.Match[str]) -> bool:
 
 
 def _keeps_ssn(match: re.Match[str]) -> bool:
-    """Keep what is no US social security number: areas 000, 666 and 900 to 999, group 00 and serial 0000 are never given out."""
+    """Keep numbers that cannot be US social security numbers: areas 000, 666 and 900 to 999, group 00 and serial 0000 are never given out."""
     area = match["area"]
     return area in {"000", "666"} or area[0] == "9" or match["group"] == "00" or match["serial"] == "0000"
 
