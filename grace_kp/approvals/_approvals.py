@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -28,29 +29,30 @@ from grace_kp.approvals._execution import (
     release,
     settle,
 )
-from grace_kp.approvals._people import Actor
 from grace_kp.approvals._record import WAITER, past_records, pending_records, read_record
-from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._request import ENTITLING, Actor, ApprovalState
 from grace_kp.approvals._standing import Standing, all_standing, end_by_id, grant
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import Transactions, check_actor, is_due, vote_of
 from grace_kp.approvals._verify import checkpoint, verify
-from grace_kp.approvals._watch import Changes
+from grace_kp.approvals._watch import Changes, Watcher
+from grace_kp.approvals._webhooks import Delivery
 from grace_kp.approvals._words import seconds_of
 from grace_kp.background import to_thread
 from grace_kp.errors import AlreadyDecided, ApprovalError, brief
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 
+    from grace_kp.approvals._digest import Secret
     from grace_kp.approvals._execution import PolicyNow
     from grace_kp.approvals._record import Approval, RequestRecord
     from grace_kp.approvals._request import ApprovalRequest
+    from grace_kp.approvals._tables import Tables
     from grace_kp.approvals._transaction import Transaction
     from grace_kp.approvals._verify import Checkpoint, Verification
-    from grace_kp.approvals._watch import Watcher
-    from grace_kp.approvals._webhooks import Notifier
+    from grace_kp.approvals._webhooks import Webhook
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -364,20 +366,32 @@ def _record_view(tx: Transaction, approval_id: str, viewer: Actor | None) -> Req
     return record
 
 
-@dataclass(kw_only=True, eq=False)
 class Inbox:
-    """Where the gates of a runtime file their requests."""
+    """Where the gates of a runtime file their requests, and from where receivers are notified."""
 
-    requests: RequestStore
-    watcher: Watcher
-    notifier: Notifier
-    domain: str
-    """The domain of the runtime; a part of each key."""
-
-    def __post_init__(self) -> None:
-        self.tables, self.secret, self.clock = self.requests.tables, self.requests.secret, self.requests.clock
+    def __init__(
+        self, tables: Tables, *, domain: str, groups: Mapping[str, Sequence[str]], secret: Secret | None
+    ) -> None:
+        self.tables, self.secret = tables, secret
+        self.domain = domain
+        """The domain of the runtime; a part of each key."""
+        self.requests = RequestStore(tables, groups=groups, secret=secret, on_event=self._wake_deliveries)
+        self.clock, self.watcher = self.requests.clock, Watcher(tables)
         self.process = Actor.here("gate", channel="gate")
         """This process, as the author of claims and withdrawals."""
+        self._lock = threading.Lock()
+        self._deliveries: dict[str, Delivery] = {}
+
+    def notify(self, receivers: Iterable[Webhook]) -> None:
+        """Deliver new entries of the chain to these receivers, too."""
+        for receiver in receivers:
+            with self._lock:
+                if receiver.id not in self._deliveries:
+                    self._deliveries[receiver.id] = Delivery(self.tables, receiver)
+
+    def _wake_deliveries(self, *_: object) -> None:
+        for delivery in list(self._deliveries.values()):
+            delivery.wake()
 
 
 def twin(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:

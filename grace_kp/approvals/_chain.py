@@ -39,7 +39,7 @@ from grace_kp.approvals._tables import Link
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from grace_kp.approvals._people import Actor
+    from grace_kp.approvals._request import Actor
     from grace_kp.approvals._tables import Reads, Row, Tables, Writes
 
 

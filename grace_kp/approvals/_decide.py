@@ -22,9 +22,8 @@ from grace_kp.approvals._digest import (
     without_texts,
 )
 from grace_kp.approvals._digest import digest as digest_of
-from grace_kp.approvals._people import person
 from grace_kp.approvals._record import contents_at, note_at, stored_arguments
-from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._request import ENTITLING, ApprovalState, person
 from grace_kp.approvals._schema import fitted_edit
 from grace_kp.approvals._standing import end_covering
 from grace_kp.approvals._transaction import (
@@ -42,8 +41,8 @@ from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from grace_kp.approvals._execution import PolicyNow
-    from grace_kp.approvals._people import Actor
     from grace_kp.approvals._record import RequestRecord
+    from grace_kp.approvals._request import Actor
     from grace_kp.approvals._transaction import Transaction
 
 

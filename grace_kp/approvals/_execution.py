@@ -23,9 +23,8 @@ from grace_kp.approvals._digest import (
     secret_parameters,
     without_texts,
 )
-from grace_kp.approvals._people import Actor, person
 from grace_kp.approvals._record import WAITER, RequestRecord, new_record, record_of, texts_in_sealed
-from grace_kp.approvals._request import ENTITLING, OPEN, ApprovalState
+from grace_kp.approvals._request import ENTITLING, OPEN, Actor, ApprovalState, person
 from grace_kp.approvals._standing import all_standing, end, find_covering, give_back, reserve_use, use
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import (

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals._arguments import decode
 from grace_kp.approvals._chain import contents_of
 from grace_kp.approvals._digest import clean_json, list_sealed, opened_arguments, operation_of, sealed_texts
-from grace_kp.approvals._people import Actor, person, reason_without_account
 from grace_kp.approvals._request import (
     ENTITLING,
+    Actor,
     ApprovalRequest,
     ApprovalState,
     Claimed,
@@ -28,6 +28,8 @@ from grace_kp.approvals._request import (
     Earlier,
     Ended,
     Vote,
+    person,
+    reason_without_account,
 )
 from grace_kp.approvals._tables import Row, RowQuery
 from grace_kp.errors import StoreError, UnknownApproval, brief

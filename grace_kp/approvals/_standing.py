@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals._arguments import MAX_DEPTH, canonical
 from grace_kp.approvals._chain import append
 from grace_kp.approvals._digest import clean_note, secret_parameters
-from grace_kp.approvals._people import Actor
 from grace_kp.approvals._record import STANDING, record_of, stored_arguments
-from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._request import ENTITLING, Actor, ApprovalState
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import DEADLINE, check_actor, close, is_same_person
 from grace_kp.approvals._words import json_text

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from grace_kp.approvals._chain import append
 from grace_kp.approvals._digest import without_texts
-from grace_kp.approvals._people import Actor, person, reason_without_account
 from grace_kp.approvals._record import (
     STANDING,
     WAITER,
@@ -29,7 +28,7 @@ from grace_kp.approvals._record import (
     record_of,
     texts_in_sealed,
 )
-from grace_kp.approvals._request import ENTITLING, FOLLOWING, ApprovalState
+from grace_kp.approvals._request import ENTITLING, FOLLOWING, Actor, ApprovalState, person, reason_without_account
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.errors import (
     AlreadyDecided,

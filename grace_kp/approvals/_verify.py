@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.approvals._chain import SALT_BYTES, commitment, contents_of, each_link, entry_bytes, entry_hash, row_facts
-from grace_kp.approvals._people import ACCOUNT
 from grace_kp.approvals._record import STANDING
+from grace_kp.approvals._request import ACCOUNT
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.errors import ApprovalError, brief
 

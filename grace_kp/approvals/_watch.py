@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import each_link, entry_of
-from grace_kp.approvals._people import Actor
+from grace_kp.approvals._request import Actor
 from grace_kp.background import Latch, Resident, Worker, running_loop, to_thread, watch
 from grace_kp.errors import StoreError
 from grace_kp.trace import redacted_error

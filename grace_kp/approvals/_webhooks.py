@@ -36,7 +36,7 @@ from grace_kp.trace import redacted_error
 from grace_kp.trace.redaction import redact_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from grace_kp.approvals._tables import Link, Reads, Row, Tables
 
@@ -468,29 +468,3 @@ class Delivery(Resident):
     def _left(self, seq: int) -> int:
         links = islice(each_link(self._tables, after=seq), AT_MOST_COUNTED)
         return sum(entry_of(link)["kind"] in self._webhook.events for link in links)
-
-
-class Notifier:
-    """The deliveries to the receivers of a runtime, in the background."""
-
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
-        self._lock = threading.Lock()
-        self._deliveries: dict[str, Delivery] = {}
-
-    def add(self, receivers: Iterable[Webhook]) -> None:
-        """Deliver new entries to these receivers, too."""
-        for receiver in receivers:
-            with self._lock:
-                if receiver.id not in self._deliveries:
-                    self._deliveries[receiver.id] = Delivery(self.tables, receiver)
-
-    def wake(self) -> None:
-        """Deliver new entries soon."""
-        for delivery in list(self._deliveries.values()):
-            delivery.wake()
-
-    def flush(self, seconds: float) -> bool:
-        """Wait until everything is delivered; return False after `seconds`."""
-        flushed = [delivery.flush(seconds) for delivery in list(self._deliveries.values())]
-        return all(flushed)

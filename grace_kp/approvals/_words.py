@@ -37,8 +37,7 @@ from grace_kp.pages import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from grace_kp.approvals._people import Actor
-    from grace_kp.approvals._request import ApprovalRequest
+    from grace_kp.approvals._request import Actor, ApprovalRequest
 
 
 NOT_COVERED = "not covered by the decision: it may be another value when the action runs"

@@ -1,13 +1,15 @@
-"""The runtime as gates see it: the confidence of the run so far, the reviewer, and the ledger of actions."""
+"""The runtime as gates see it: the confidence of the run so far, the reviewer, the inbox, and the ledger of actions."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from grace_kp.errors import GateError
+from grace_kp.background import Lock, Resident, watch
+from grace_kp.errors import GateError, StoreError
 from grace_kp.gating import (
     ConsoleReviewer,
     GatedAction,
@@ -38,12 +40,11 @@ from grace_kp.runtime._profiles import Known
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from grace_kp.approvals import Inbox
+    from grace_kp.approvals import Inbox, Webhook
     from grace_kp.confidence import ConfidenceFactors, RunEvidence
     from grace_kp.gating import GatedCall, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
-    from grace_kp.runtime._approvals import LazyInbox
     from grace_kp.runtime._assessment import RunJudge
     from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._promise import PromiseWatch
@@ -51,6 +52,61 @@ if TYPE_CHECKING:
 
 NOT_JUDGED = "this gate asks for a judgement and got none"
 """A gap: an agent that makes its judge fail must not be better off than one that is judged badly."""
+
+
+class LazyInbox(Resident):
+    """The one inbox of a runtime."""
+
+    def __init__(
+        self,
+        store: Callable[[], object],
+        *,
+        domain: str,
+        groups: Mapping[str, Sequence[str]],
+        receivers: Callable[[], Sequence[Webhook]],
+    ) -> None:
+        self._store, self._domain, self._groups, self._receivers = store, domain, groups, receivers
+        self._lock = threading.Lock()
+        self._opened: tuple[Any, Inbox] | None = None
+        watch(self)
+
+    def fork_locks(self) -> Sequence[Lock]:
+        """Return what is held during a fork."""
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        """Replace the lock in the child."""
+        self._lock = threading.Lock()
+
+    def get(self) -> Inbox:
+        """Return the inbox."""
+        store = self._store()
+        opened = self._opened
+        if opened is None or opened[0] is not store:
+            opening = self._opening(store)
+            with self._lock:
+                if self._opened is None or self._opened[0] is not store:
+                    self._opened = store, opening()
+                opened = self._opened
+        return opened[1]
+
+    def _opening(self, store: object) -> Callable[[], Inbox]:
+        """Return what opens the inbox. The rest is done here, without the lock, which a fork waits for: a keyring starts processes."""
+        from grace_kp.approvals import Inbox, Secret
+
+        tables: Any = getattr(store, "approvals", None)
+        if tables is None:
+            raise StoreError(
+                f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
+            )
+        secret, receivers = Secret.load(), self._receivers()
+
+        def open_inbox() -> Inbox:
+            inbox = Inbox(tables, domain=self._domain, groups=self._groups, secret=secret)
+            inbox.notify(receivers)
+            return inbox
+
+        return open_inbox
 
 
 @dataclass(kw_only=True, eq=False)

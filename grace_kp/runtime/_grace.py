@@ -192,8 +192,7 @@ class Grace(Front, Resident):
 
     def _gates(self) -> Gates:
         if self._made_gates is None:
-            from grace_kp.runtime._approvals import LazyInbox
-            from grace_kp.runtime._gates import Gates
+            from grace_kp.runtime._gates import Gates, LazyInbox
 
             settings, profiles = self.settings, self._profiles.get()
             with self._lock:  # two ledgers would let one action run twice
@@ -320,7 +319,7 @@ class Grace(Front, Resident):
         def inbox() -> Inbox:
             return self._gates().inbox
 
-        return Approvals(inbox, ApprovedActions(self._definitions, inbox, self._recorder))
+        return Approvals(inbox, ApprovedActions(self._defined, inbox, self._recorder))
 
     def on_complete(self, callback: Hook) -> Hook:
         """Call `callback` once with every trace that is finished, judged, scored and stored. Works as a decorator.

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from grace_kp.approvals import ACCOUNT, Actor, Standing, account_mark, consents, person, reason_without_account
-from grace_kp.approvals._people import DECIDING_ROLES
+from grace_kp.approvals._request import DECIDING_ROLES
 from grace_kp.errors import AlreadyDecided, NotEntitled
 from grace_kp.web import Role
 from grace_kp.web._site import RIGHTS, Right

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import grace_kp as gk
-from grace_kp.approvals import Watcher
+from grace_kp.approvals._watch import Watcher
 from grace_kp.errors import StoreError
 from tests.approvals.shops import ANA, Shop, asked
 from tests.gating.inboxes import runtime
