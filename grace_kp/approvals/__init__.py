@@ -24,7 +24,6 @@ from grace_kp.approvals._digest import (
     sealed_arguments,
     version_of,
 )
-from grace_kp.approvals._execution import PolicyNow
 from grace_kp.approvals._record import Approval, ApprovalFigures, approval_figures
 from grace_kp.approvals._request import (
     ACCOUNT,
@@ -39,6 +38,7 @@ from grace_kp.approvals._request import (
     Decided,
     Earlier,
     Ended,
+    PolicyNow,
     Vote,
     account_mark,
     new_approval_id,

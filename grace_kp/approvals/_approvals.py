@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from grace_kp.approvals._chain import append_view, export, forget, was_viewed
-from grace_kp.approvals._decide import approve, conclude, edit, withdraw
 from grace_kp.approvals._execution import (
     Claim,
     check_new,
@@ -31,9 +30,18 @@ from grace_kp.approvals._execution import (
 )
 from grace_kp.approvals._record import WAITER, past_records, pending_records, read_record
 from grace_kp.approvals._request import ENTITLING, Actor, ApprovalState
-from grace_kp.approvals._standing import Standing, all_standing, end_by_id, grant
+from grace_kp.approvals._standing import Standing, all_standing, end_by_id, grant, reject
 from grace_kp.approvals._tables import RowQuery
-from grace_kp.approvals._transaction import Transactions, check_actor, is_due, vote_of
+from grace_kp.approvals._transaction import (
+    Transactions,
+    approve,
+    check_actor,
+    conclude,
+    edit,
+    is_due,
+    vote_of,
+    withdraw,
+)
 from grace_kp.approvals._verify import checkpoint, verify
 from grace_kp.approvals._watch import Changes, Watcher
 from grace_kp.approvals._webhooks import Delivery
@@ -46,9 +54,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 
     from grace_kp.approvals._digest import Secret
-    from grace_kp.approvals._execution import PolicyNow
     from grace_kp.approvals._record import Approval, RequestRecord
-    from grace_kp.approvals._request import ApprovalRequest
+    from grace_kp.approvals._request import ApprovalRequest, PolicyNow
     from grace_kp.approvals._tables import Tables
     from grace_kp.approvals._transaction import Transaction
     from grace_kp.approvals._verify import Checkpoint, Verification
@@ -287,7 +294,8 @@ class RequestVerbs(ABC):
         return self._transactions.run(mark_restored, Actor.of(by))
 
     def _conclude(self, approval_id: str, verb: str, by: str | Actor, note: str, digest: str | None) -> Approval:
-        return self._transactions.change(conclude, approval_id, verb, actor=Actor.of(by), note=note, digest=digest)
+        close = reject if verb == "reject" else functools.partial(conclude, verb=verb)
+        return self._transactions.change(close, approval_id, actor=Actor.of(by), note=note, digest=digest)
 
 
 class RequestStore(Transactions, RequestVerbs):
@@ -375,7 +383,7 @@ class Inbox:
         self.tables, self.secret = tables, secret
         self.domain = domain
         """The domain of the runtime; a part of each key."""
-        self.requests = RequestStore(tables, groups=groups, secret=secret, on_event=self._wake_deliveries)
+        self.requests = RequestStore(tables, groups=groups, secret=secret, on_change=self._wake_deliveries)
         self.clock, self.watcher = self.requests.clock, Watcher(tables)
         self.process = Actor.here("gate", channel="gate")
         """This process, as the author of claims and withdrawals."""
@@ -389,7 +397,7 @@ class Inbox:
                 if receiver.id not in self._deliveries:
                     self._deliveries[receiver.id] = Delivery(self.tables, receiver)
 
-    def _wake_deliveries(self, *_: object) -> None:
+    def _wake_deliveries(self) -> None:
         for delivery in list(self._deliveries.values()):
             delivery.wake()
 

@@ -28,7 +28,6 @@ from grace_kp.approvals._request import ENTITLING, OPEN, Actor, ApprovalState, p
 from grace_kp.approvals._standing import all_standing, end, find_covering, give_back, reserve_use, use
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import (
-    ESCALATE,
     add_vote,
     already_decided,
     check_actor,
@@ -44,10 +43,10 @@ from grace_kp.pages import printable
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from grace_kp.approvals._record import Approval
-    from grace_kp.approvals._request import ApprovalRequest
+    from grace_kp.approvals._request import ApprovalRequest, PolicyNow
     from grace_kp.approvals._transaction import Transaction
 
 _S = ApprovalState
@@ -62,19 +61,10 @@ MAX_RUNS = 20
 
 
 def check_new(new: ApprovalRequest, unsealed: Mapping[str, Any] | None, *, is_lasting: bool) -> None:
-    """Refuse settings that cannot be used, and secrets in the clear."""
-    InterventionLevel(new.level)
-    for name, seconds in (("deadline", new.deadline_seconds), ("use_within", new.use_within_seconds)):
-        if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
-            raise ValueError(f"{name} must be 0 or more seconds, or None, not {seconds!r}")
-    action, groups, closed = new.on_deadline, new.groups, list_sealed(new.encoded)
-    is_known = action in {"cancel", "skip"} or (action.startswith(ESCALATE) and action.removeprefix(ESCALATE).strip())
-    _refuse(not is_known, f"on_deadline must be cancel, skip or escalate:GROUP, not {action!r:.60}")
-    has_quorum = type(new.quorum) is int and new.quorum >= 1
-    _refuse(not has_quorum, f"quorum must be a whole number of 1 or more, not {new.quorum!r:.60}")
-    has_identity = new.identity in {"authenticated", "stated"}
-    _refuse(not has_identity, f"identity must be authenticated or stated, not {new.identity!r:.60}")
-    _refuse(isinstance(groups, str), f"groups must be a list of names, not the string {groups!r:.60}")
+    """Refuse an endless deadline, and secrets in the clear."""
+    closed, seconds = list_sealed(new.encoded), new.deadline_seconds
+    is_endless = seconds is not None and not math.isfinite(seconds)
+    _refuse(is_endless, f"deadline must be a finite number of seconds, or None, not {seconds!r}")
     names = ", ".join(sorted(set(new.key_fields) & set(new.sealed)))
     _refuse(names, f"a key is kept in the clear, and {names} must not be")
     names = ", ".join(sorted(set(new.sealed) - set(closed)))
@@ -85,7 +75,7 @@ def check_new(new: ApprovalRequest, unsealed: Mapping[str, Any] | None, *, is_la
     if is_lasting:
         found = [*secret_parameters({name: value for name, value in new.encoded.items() if name not in closed})]
         words = [("key", new.key or ""), ("action", new.action), ("domain", new.domain)]
-        words += [("groups", group) for group in groups]
+        words += [("groups", group) for group in new.groups]
         found += [name for name, word in words if redact_text(word, identifiers=False) != word]
         _refuse(found, f"{'; '.join(found[:1])} holds a secret, which must not reach the disk in the clear")
 
@@ -465,33 +455,3 @@ def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool
 
 def _error(tx: Transaction, record: RequestRecord, error: str) -> str:
     return tx.hide_sealed(record, clean_note(error[:200], record.id, what="error"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyNow:
-    """The current requirements of the policy of an action."""
-
-    denies: bool = False
-    """Whether the action is forbidden."""
-    floor: str | None = None
-    """The mildest level of the action; None for any."""
-    groups: tuple[str, ...] = ()
-    """Groups whose members may decide; empty for everyone."""
-    quorum: int = 1
-    identity: str = "stated"
-    """Votes that a quorum above 1 counts: only `authenticated` ones, or also those of `stated` names."""
-    version: str = ""
-
-    def stricter_than(self, *, level: str, groups: Collection[str], quorum: int, identity: str) -> str:
-        """Return why this policy is stricter than these settings, or an empty string. Fewer groups are stricter, and any group is stricter than none."""
-        if self.denies:
-            return "the policy forbids the action now"
-        if self.floor is not None and InterventionLevel(self.floor).severity > InterventionLevel(level).severity:
-            return f"the policy requires {self.floor} now, and the decision was asked for at {level}"
-        if self.quorum > quorum:
-            return f"the policy requires {self.quorum} people now, and the decision needed {quorum}"
-        if self.quorum > 1 and self.identity != identity == "stated":
-            return "the policy counts authenticated people alone now"
-        if self.groups and (not groups or not set(groups) <= set(self.groups)):
-            return f"the policy requires a member of {' or '.join(self.groups)} now"
-        return ""

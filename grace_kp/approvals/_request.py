@@ -38,12 +38,12 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.levels import InterventionAction
+from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from grace_kp.approvals._tables import Reads
 
@@ -370,3 +370,33 @@ class ApprovalRequest:
         document["arguments"], document["asked"] = document["encoded"], document["asked_encoded"]
         left_out = _NOT_IN_JSON if self.asked_encoded is not None else (*_NOT_IN_JSON, "asked")
         return {name: value for name, value in document.items() if name not in left_out}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyNow:
+    """The current requirements of the policy of an action."""
+
+    denies: bool = False
+    """Whether the action is forbidden."""
+    floor: str | None = None
+    """The mildest level of the action; None for any."""
+    groups: tuple[str, ...] = ()
+    """Groups whose members may decide; empty for everyone."""
+    quorum: int = 1
+    identity: str = "stated"
+    """Votes that a quorum above 1 counts: only `authenticated` ones, or also those of `stated` names."""
+    version: str = ""
+
+    def stricter_than(self, *, level: str, groups: Collection[str], quorum: int, identity: str) -> str:
+        """Return why this policy is stricter than these settings, or an empty string. Fewer groups are stricter, and any group is stricter than none."""
+        if self.denies:
+            return "the policy forbids the action now"
+        if self.floor is not None and InterventionLevel(self.floor).severity > InterventionLevel(level).severity:
+            return f"the policy requires {self.floor} now, and the decision was asked for at {level}"
+        if self.quorum > quorum:
+            return f"the policy requires {self.quorum} people now, and the decision needed {quorum}"
+        if self.quorum > 1 and self.identity != identity == "stated":
+            return "the policy counts authenticated people alone now"
+        if self.groups and (not groups or not set(groups) <= set(self.groups)):
+            return f"the policy requires a member of {' or '.join(self.groups)} now"
+        return ""

