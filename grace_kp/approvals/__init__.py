@@ -4,7 +4,6 @@ from grace_kp.approvals._approvals import Approvals, Inbox, RequestStore, Resume
 from grace_kp.approvals._arguments import SEALED, Sealed, canonical, decode, encode
 from grace_kp.approvals._chain import (
     append,
-    contents_of,
     entry_of,
     export,
     forget,
@@ -128,7 +127,6 @@ __all__ = [
     "checkpoint",
     "consents",
     "constraint_texts",
-    "contents_of",
     "deadline_text",
     "decode",
     "digest",

@@ -16,13 +16,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from grace_kp.approvals._chain import append_view, export, forget, was_viewed
+from grace_kp.approvals._chain import append, export, forget, was_viewed
 from grace_kp.approvals._execution import (
     Claim,
     check_new,
     claim,
-    digest_of_key,
     file_request,
+    hash_of,
     mark_restored,
     reconcile,
     release,
@@ -33,9 +33,9 @@ from grace_kp.approvals._request import ENTITLING, Actor, ApprovalState
 from grace_kp.approvals._standing import Standing, all_standing, end_by_id, grant, reject
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import (
+    CLOSING,
     Transactions,
     approve,
-    check_actor,
     conclude,
     edit,
     is_due,
@@ -66,7 +66,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw")
+VERBS = ("approve", *CLOSING, "withdraw")
 """The verbs that `decide_all` applies."""
 
 
@@ -123,7 +123,7 @@ class RequestVerbs(ABC):
         query = RowQuery(action=action, limit=limit, offset=offset)
         is_every = group is None and decider is None
         records = pending_records(tables, query, severity, None if is_every else is_wanted)
-        return [requests.show(tables, record) for record in records]
+        return [requests.show(record) for record in records]
 
     def history(
         self,
@@ -148,7 +148,7 @@ class RequestVerbs(ABC):
         self.sweep()
         tables = self._transactions.tables
         query = RowQuery(states=states, action=action, since=since, limit=limit, offset=offset)
-        return [self._transactions.show(tables, record) for record in past_records(tables, query, by)]
+        return [self._transactions.show(record) for record in past_records(tables, query, by)]
 
     def get(self, approval_id: str, *, by: str | Actor | None = None) -> Approval:
         """Return an approval, after writing what is due. With `by`, the chain records once that this person has seen this revision."""
@@ -157,8 +157,16 @@ class RequestVerbs(ABC):
         record = read_record(tables, approval_id)
         has_seen = viewer is None or was_viewed(tables, record.id, record.row.revision, viewer)
         if has_seen and not is_due(record, requests.clock(), tables):
-            return requests.show(tables, record)
-        return requests.change(_record_view, approval_id, viewer)
+            return requests.show(record)
+
+        def record_view(tx: Transaction) -> RequestRecord:
+            record = tx.read_due(approval_id)
+            revision = record.row.revision
+            if viewer is not None and not was_viewed(tx.writes, approval_id, revision, viewer):
+                append(tx.writes, "viewed", at=record.at(tx.now), approval=approval_id, revision=revision, actor=viewer)
+            return record
+
+        return requests.change(record_view)
 
     def approve(self, approval_id: str, *, by: str | Actor, note: str = "", digest: str | None = None) -> Approval:
         """Consent to the action with its arguments; with a quorum, this is one vote.
@@ -323,18 +331,13 @@ class RequestStore(Transactions, RequestVerbs):
     def forbid(self, key: str, *, by: Actor, reason: str) -> None:
         """Cancel the requests of a key that are not claimed yet, because the policy forbids the action now."""
         states = (ApprovalState.PENDING, *sorted(ENTITLING))
-        for row in self.tables.rows(RowQuery(states=states, key=digest_of_key(key))):
+        for row in self.tables.rows(RowQuery(states=states, key=hash_of(key))):
             with contextlib.suppress(AlreadyDecided):  # it was claimed or has ended meanwhile
                 self.withdraw(row.id, by=by, reason=reason)
 
     def claim(self, approval_id: str, *, digest: str, version: str, policy: PolicyNow, by: Actor) -> Claim:
         """Take the one right to run the action."""
-
-        def take(tx: Transaction) -> Claim:
-            token, record = claim(tx, approval_id, digest=digest, version=version, policy=policy, actor=by)
-            return Claim(token, self.show(tx.writes, record))
-
-        return self.run(take)
+        return self.run(claim, approval_id, digest=digest, version=version, policy=policy, actor=by)
 
     def release(self, approval_id: str, token: str) -> Approval:
         """Give a claim back before anything was done; the decision can be claimed again until its use-by time."""
@@ -363,15 +366,7 @@ class RequestStore(Transactions, RequestVerbs):
 
     def grant(self, standing: Standing, *, by: Actor) -> Standing:
         """Record a standing approval and return it with its id. Repeating a grant, until the same moment, changes nothing."""
-        return self.run(grant, standing, by)
-
-
-def _record_view(tx: Transaction, approval_id: str, viewer: Actor | None) -> RequestRecord:
-    record = tx.read_due(approval_id)
-    if viewer is not None:
-        check_actor(viewer)
-        append_view(tx.writes, record.row, at=record.at(tx.now), actor=viewer)
-    return record
+        return self.run(grant, standing, Actor.of(by))
 
 
 class Inbox:

@@ -45,7 +45,6 @@ _PLAIN = {"builtins", "typing", "types", "abc", "collections", "collections.abc"
 
 
 def qualified_name(kind: type) -> str:
-    """Return module and name of a class."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 

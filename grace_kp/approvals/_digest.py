@@ -78,11 +78,9 @@ class Secret:
         raise TypeError("a Secret is not pickled or copied; load it where it is needed")
 
     @classmethod
-    def load(cls, value: str | None = None, *, environ: Mapping[str, str] | None = None) -> Secret | None:
+    def load(cls) -> Secret | None:
         """Return the key of this installation; None where there is none."""
-        if value is not None:
-            return cls(value)
-        if text := (os.environ if environ is None else environ).get(VARIABLE):
+        if text := os.environ.get(VARIABLE):
             return cls(text, place=VARIABLE)
         kept = _from_keyring()
         return None if kept is None else cls(kept, place="the key in the keyring")
@@ -192,7 +190,6 @@ class SealNeeded(ValueError):
     """An argument must not reach the disk in the clear, and no key can seal it."""
 
     def __init__(self, parameter: str, why: str) -> None:
-        self.parameter = parameter
         super().__init__(
             f"the argument {parameter!r} {why}, and there is no key to seal it with; set {VARIABLE} to a key "
             '(`python -c "import secrets; print(secrets.token_urlsafe(32))"`), or keep one in the keyring as `key` of `grace_kp`'

@@ -23,14 +23,13 @@ from grace_kp.approvals._digest import (
     secret_parameters,
     without_texts,
 )
-from grace_kp.approvals._record import WAITER, RequestRecord, new_record, record_of, texts_in_sealed
+from grace_kp.approvals._record import WAITER, RequestRecord, new_record, read_record, record_of, texts_in_sealed
 from grace_kp.approvals._request import ENTITLING, OPEN, Actor, ApprovalState, person
 from grace_kp.approvals._standing import all_standing, end, find_covering, give_back, reserve_use, use
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import (
     add_vote,
     already_decided,
-    check_actor,
     close,
     is_same_person,
     moment,
@@ -85,9 +84,9 @@ def _refuse(is_wrong: object, problem: str) -> None:
         raise ValueError(problem)
 
 
-def digest_of_key(key: str) -> str:
-    """Return the digest that requests of a key are found by."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+def hash_of(text: str) -> str:
+    """Return the hash under which a key, or the token of a claim, is stored."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord:
@@ -95,7 +94,7 @@ def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, A
     new = replace(new, user=None if new.user is None else redact_text(new.user, identifiers=False))
     if new.key is None:
         return _create(tx, new, unsealed, None)
-    key = digest_of_key(new.key)
+    key = hash_of(new.key)
     return _join(tx, key, new, unsealed) or _find_refusal(tx, key, new, unsealed) or _create(tx, new, unsealed, key)
 
 
@@ -263,14 +262,11 @@ class Claim:
     approval: Approval
 
 
-def claim(
-    tx: Transaction, approval_id: str, *, digest: str, version: str, policy: PolicyNow, actor: Actor
-) -> tuple[str, RequestRecord]:
-    """Take the one right to run the action; return the token and the record.
+def claim(tx: Transaction, approval_id: str, *, digest: str, version: str, policy: PolicyNow, actor: Actor) -> Claim:
+    """Take the one right to run the action.
 
     If the policy is stricter now or the standing approval has ended, the approval is cancelled, and `tx.error` holds the reason.
     """
-    check_actor(actor)
     record = tx.read_due(approval_id)
     if record.state not in ENTITLING:
         raise already_decided(record)
@@ -284,21 +280,21 @@ def claim(
         note = f"{refusal}; ask again"
         closed = close(tx, record, _S.CANCELLED, "withdrawn", actor=actor, verb="claim", note=note)
         tx.error = already_decided(closed, ending=f": {note}")
-        return "", closed
+        return Claim("", tx.show(closed))
     token, at, standing = secrets.token_urlsafe(32), record.at(tx.now), data["standing"]
     taken = {"at": at, "process": tx.tables.hold(), "actor": actor.to_dict()}
-    after = record.revise(_S.CLAIMED, claim=taken, token=_hash_of(token))
+    after = record.revise(_S.CLAIMED, claim=taken, token=hash_of(token))
     facts = {"process": taken["process"], "policy": policy.version, "version": data["version"]}
     written = tx.write(record, after, "claimed", actor=actor, facts=facts)
     if standing:
         facts, revision = {"standing": standing}, written.row.revision
         append(tx.writes, "standing_used", at=at, approval=written.id, revision=revision, actor=actor, facts=facts)
-    return token, written
+    return Claim(token, tx.show(written))
 
 
 def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
     """Give an unused claim back. The decision can be claimed again until its use-by time."""
-    record = tx.read(approval_id)
+    record = read_record(tx.writes, approval_id)
     _check_token(record, token)
     if record.state is not _S.CLAIMED:
         raise already_decided(record)
@@ -313,15 +309,11 @@ def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
 
 def _check_token(record: RequestRecord, token: str) -> None:
     known = record.data["token"]
-    if known is None or not hmac.compare_digest(known, _hash_of(token)):
+    if known is None or not hmac.compare_digest(known, hash_of(str(token))):
         raise NotEntitled(
             f"this token does not belong to the last claim of {record.id}, which is {record.state.value}; only the claimant reports",
             approval_id=record.id,
         )
-
-
-def _hash_of(token: str) -> str:
-    return hashlib.sha256(str(token).encode("utf-8", "replace")).hexdigest()
 
 
 def _check_call(tx: Transaction, record: RequestRecord, digest: str, version: str) -> None:
@@ -354,7 +346,7 @@ def settle(
             f"the outcome must be done, failed or unknown, not {brief(state)}", approval_id=str(approval_id)
         )
     report = _S(state)
-    record = tx.read(approval_id)
+    record = read_record(tx.writes, approval_id)
     _check_token(record, token)
     outcome = record.data["outcome"]
     if record.state is report and outcome is not None and not outcome["reconciled"]:
@@ -373,11 +365,10 @@ def reconcile(
     tx: Transaction, approval_id: str, *, actor: Actor, happened: bool, note: str, revision: int | None
 ) -> RequestRecord:
     """Record whether an action with an unknown outcome has happened, as a person states."""
-    check_actor(actor)
     if not isinstance(happened, bool):
         raise ApprovalError(f"happened must be True or False, not {brief(happened)}", approval_id=str(approval_id))
     note = clean_note(note, approval_id)
-    shown = tx.read(approval_id)
+    shown = read_record(tx.writes, approval_id)
     record = write_due(tx, shown)
     state = _S.DONE if happened else _S.NOT_DONE
     outcome = record.data["outcome"]
@@ -409,7 +400,6 @@ def reconcile(
 
 def mark_restored(tx: Transaction, actor: Actor) -> int:
     """Mark all requests that may have run in the lost part of the history as unknown; return their number."""
-    check_actor(actor)
     states = (_S.APPROVED, _S.EDITED, _S.CLAIMED)
     rows = tx.writes.rows(RowQuery(states=states, limit=None))
     note = "the store was restored from a backup; whether this was carried out afterwards is not known"

@@ -84,12 +84,10 @@ class RequestRecord:
 
     @property
     def id(self) -> str:
-        """Id of the approval."""
         return self.row.id
 
     @property
     def state(self) -> ApprovalState:
-        """Its state."""
         return ApprovalState(self.row.state)
 
     @property
@@ -178,7 +176,6 @@ def new_record(
 
 
 def record_of(row: Row) -> RequestRecord:
-    """Return the record of a row."""
     try:
         data = json.loads(row.data)
         ApprovalState(row.state)

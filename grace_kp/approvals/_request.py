@@ -38,6 +38,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.errors import ApprovalError
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text
@@ -141,8 +142,15 @@ class Actor:
 
     @classmethod
     def of(cls, by: str | Actor) -> Actor:
-        """Return the actor, or an actor in this process with this name."""
-        return by if isinstance(by, Actor) else cls.here(by)
+        """Return the actor, or an actor in this process with this name.
+
+        Raises:
+            ValueError, ApprovalError: the name cannot be used.
+        """
+        actor = by if isinstance(by, Actor) else cls.here(by)
+        if not isinstance(actor.name, str) or not person(actor.name) or len(actor.name) > 200:
+            raise ApprovalError("an actor needs a name of 1 to 200 characters")
+        return actor
 
     @classmethod
     def here(cls, name: str, *, channel: str = "python", authenticated: bool = False, account: str = "") -> Actor:

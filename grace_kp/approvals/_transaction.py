@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from grace_kp.approvals._arguments import encode, tag_of
-from grace_kp.approvals._chain import append, each_link, entry_of
+from grace_kp.approvals._chain import append, was_viewed
 from grace_kp.approvals._digest import (
     clean_note,
     has_digest,
@@ -107,11 +107,8 @@ class Rights:
     __slots__ = ("_groups",)
 
     def __init__(self, groups: Mapping[str, Sequence[str]] | None = None) -> None:
-        self._groups = {}
-        for name, member_of in (groups or {}).items():
-            if isinstance(member_of, str) or not all(isinstance(group, str) for group in member_of):
-                raise ValueError(f'the groups of {name!r:.60} must be a list of names, such as ["finance"]')
-            self._groups[redact_text(name, identifiers=False)] = frozenset(member_of)
+        configured = (groups or {}).items()
+        self._groups = {redact_text(name, identifiers=False): frozenset(member_of) for name, member_of in configured}
 
     def reason_against(self, reads: Reads, record: RequestRecord, actor: Actor) -> str:
         """Return why a person may not decide a request, or an empty string."""
@@ -170,13 +167,13 @@ class Transaction:
         """Number of the entry that is written next."""
         return self.writes.head()[0] + 1
 
-    def read(self, approval_id: str) -> RequestRecord:
-        """Return the record with an id."""
-        return read_record(self.writes, approval_id)
+    def show(self, record: RequestRecord) -> Approval:
+        """Return the approval of a record."""
+        return approval_of(self.writes, record, tables=self.tables, secret=self.secret)
 
     def read_due(self, approval_id: str) -> RequestRecord:
         """Return the record with an id, after writing what is due to it."""
-        return write_due(self, self.read(approval_id))
+        return write_due(self, read_record(self.writes, approval_id))
 
     def hide_sealed(self, record: RequestRecord, text: str) -> str:
         """Return a string without the values of sealed arguments, before and after an edit, as far as they can be opened here."""
@@ -252,15 +249,15 @@ class Transactions:
         self.rights = Rights(groups)
         self._on_change = on_change
 
-    def show(self, reads: Reads, record: RequestRecord) -> Approval:
-        """Return the approval of a record."""
-        return approval_of(reads, record, tables=self.tables, secret=self.secret)
+    def show(self, record: RequestRecord) -> Approval:
+        """Return the approval of a record outside of a transaction."""
+        return approval_of(self.tables, record, tables=self.tables, secret=self.secret)
 
     def change(
         self, verb: Callable[Concatenate[Transaction, _P], RequestRecord], *args: _P.args, **kwargs: _P.kwargs
     ) -> Approval:
         """Run a verb; return the approval after it."""
-        return self.run(lambda tx: self.show(tx.writes, verb(tx, *args, **kwargs)))
+        return self.run(lambda tx: tx.show(verb(tx, *args, **kwargs)))
 
     def run(
         self, verb: Callable[Concatenate[Transaction, _P], _Result], *args: _P.args, **kwargs: _P.kwargs
@@ -378,7 +375,6 @@ def add_vote(
 def close(
     tx: Transaction, record: RequestRecord, state: ApprovalState, kind: str, *, actor: Actor, verb: str, note: str
 ) -> RequestRecord:
-    """Write the end of a request."""
     after = record.revise(state, decision=tx.stamp(record, state, actor))
     return tx.write(record, after, kind, actor=actor, facts={"verb": verb}, contents={"note": note})
 
@@ -418,12 +414,6 @@ def moment(at: float) -> str:
     return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def check_actor(actor: Actor) -> None:
-    """Refuse an actor without a usable name."""
-    if not isinstance(actor.name, str) or not person(actor.name) or len(actor.name) > 200:
-        raise ApprovalError("an actor needs a name of 1 to 200 characters")
-
-
 def check_digest(record: RequestRecord, digest: str | None) -> None:
     """Refuse a digest of other arguments than the current ones."""
     if digest is not None and digest != record.row.digest:
@@ -456,7 +446,6 @@ _LAPSED = frozenset({_S.EXPIRED, _S.CANCELLED})
 
 def approve(tx: Transaction, approval_id: str, *, actor: Actor, note: str, digest: str | None) -> RequestRecord:
     """Record the consent of a person to the arguments."""
-    check_actor(actor)
     note = clean_note(note, approval_id)
     record = tx.read_due(approval_id)
     vote = vote_of(tx.writes, record, actor)
@@ -479,9 +468,8 @@ def _check_shown(tx: Transaction, record: RequestRecord, actor: Actor, digest: s
     is_as_asked = data["edited"] is None or record.row.digest == data["asked_digest"]
     if digest is not None or is_as_asked or data["editor"]["name"] == actor.name:
         return
-    for entry in map(entry_of, each_link(tx.writes, approval=record.id)):
-        if entry["kind"] == "viewed" and entry["actor"]["name"] == actor.name and entry["revision"] >= data["edited"]:
-            return
+    if was_viewed(tx.writes, record.id, data["edited"], actor):
+        return
     editor = printable(data["editor"]["name"], replace="?")
     raise ChangedSinceShown(
         f"the arguments of {record.id} were changed by {editor}, and this verb does not state which were shown; look at them "
@@ -494,7 +482,6 @@ def conclude(
     tx: Transaction, approval_id: str, verb: str, *, actor: Actor, note: str, digest: str | None
 ) -> RequestRecord:
     """Close a pending request by one of the verbs of `CLOSING`."""
-    check_actor(actor)
     state = CLOSING[verb]
     note = clean_note(note, approval_id, what="answer" if verb == "respond" else "note")
     if verb == "respond" and not note.strip():
@@ -515,7 +502,6 @@ def conclude(
 
 def withdraw(tx: Transaction, approval_id: str, *, actor: Actor, reason: str) -> RequestRecord:
     """Cancel a request, or a decision that is not claimed yet."""
-    check_actor(actor)
     reason = clean_note(reason, approval_id, what="reason")
     record = tx.read_due(approval_id)
     if record.state is _S.CANCELLED and is_same_person(record.closer, actor):
@@ -538,7 +524,6 @@ def edit(
     is_encoded: bool,
 ) -> RequestRecord:
     """Record an edit, which is also the vote of its editor."""
-    check_actor(actor)
     note = clean_note(note, approval_id)
     record = tx.read_due(approval_id)
     if _may_repeat_edit(tx, record, actor, digest):

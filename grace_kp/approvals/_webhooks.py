@@ -337,7 +337,8 @@ class Delivery(Resident):
             self._closed = True
             self._changed.notify_all()
         self._worker.stop(0.1)
-        if not flushed and (left := self._left(self._cursor(self._tables)["seq"])):
+        unsent = islice(each_link(self._tables, after=self._cursor(self._tables)["seq"]), AT_MOST_COUNTED)
+        if not flushed and (left := sum(entry_of(link)["kind"] in self._webhook.events for link in unsent)):
             later = "; the next process that uses the store sends them" if self._tables.lasting else ""
             report_loss(f"{left} notifications were not delivered to {self._webhook.receiver} before the end{later}")
         with suppress(_Elsewhere):
@@ -458,7 +459,3 @@ class Delivery(Resident):
         if problem != self._warned:
             self._warned = problem
             _log.warning("notifications to %s wait: %s", self._webhook.receiver, problem)
-
-    def _left(self, seq: int) -> int:
-        links = islice(each_link(self._tables, after=seq), AT_MOST_COUNTED)
-        return sum(entry_of(link)["kind"] in self._webhook.events for link in links)

@@ -195,12 +195,6 @@ def test_spellings_of_one_name_are_one_person(first, second):
     assert person(first) == person(second)
 
 
-@pytest.mark.parametrize("groups", [{"ana": "finance"}, {"ana": [1]}])
-def test_groups_are_lists_of_names(groups):
-    with pytest.raises(ValueError, match="must be a list of names"):
-        RequestStore(open_store("memory:").approvals, groups=groups)
-
-
 def test_people_whose_names_hold_secrets_are_still_compared():
     """The user of a run may not decide, two votes of one name are one, and a group finds its member; no store holds the secret."""
     secret = "ghp_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"

@@ -71,18 +71,11 @@ def test_a_digest_covers_everything_but_what_is_left_out(secret):
     assert first == digest("refund", "1", {"a": 1, "token": "y"}, leave_out={"token"}, secret=secret) == found[0]
 
 
-def test_a_keyed_digest_cannot_be_found_by_trying():
-    one, two = Secret(new_key()), Secret(new_key())
-    found = digest("log_in", "1", {"pin": "1234"}, secret=one)
-    assert found.startswith(f"hmac-sha256:{one.key_id}:")
-    assert found != digest("log_in", "1", {"pin": "1234"}, secret=two)
-
-
 def test_old_digests_remain_verifiable():
     old, new = new_key(), new_key()
     both = Secret(f"{new}, {old}")
     plain, keyed = digest("a", "1", {"x": 1}), digest("a", "1", {"x": 1}, secret=Secret(old))
-    assert both.key_id == Secret(new).key_id
+    assert (both.key_id, f"hmac-sha256:{Secret(old).key_id}") == (Secret(new).key_id, keyed.rpartition(":")[0])
     for expected in (plain, keyed, digest("a", "1", {"x": 1}, secret=both)):
         assert has_digest(expected, "a", "1", {"x": 1}, secret=both)
         assert not has_digest(expected, "a", "1", {"x": 2}, secret=both)
@@ -201,26 +194,20 @@ def test_values_do_not_run_into_each_other(a, b, c, d):
     assert ((a, b) == (c, d)) == (found[0] == found[1])
 
 
-def test_types_domains_and_actions_are_told_apart():
-    found = {
-        key("{invoice}", invoice=value) for value in ("7", 7, 7.0, True, decimal.Decimal(7), decimal.Decimal("7.0"))
-    }
-    found |= {
-        template("{invoice}").key(domain, action, {"invoice": "7"}) for domain, action in (("a", "bc"), ("ab", "c"))
-    }
-    assert 8 == len(found)
-
-
 class Shop(enum.StrEnum):
     BERLIN = "b"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [uuid.UUID(int=1), dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, tzinfo=dt.UTC), Shop.BERLIN, 2**70, 0, 0.5],
-)
-def test_scalars_can_be_fields(value):
-    assert key("{invoice}", invoice=value)
+def test_types_domains_and_actions_are_told_apart():
+    moment = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    numbers = ["7", 7, 7.0, True, decimal.Decimal(7), decimal.Decimal("7.0"), 2**70, 0, 0.5]
+    found = {
+        key("{invoice}", invoice=value) for value in (*numbers, uuid.UUID(int=1), moment, moment.date(), Shop.BERLIN)
+    }
+    found |= {
+        template("{invoice}").key(domain, action, {"invoice": "7"}) for domain, action in (("a", "bc"), ("ab", "c"))
+    }
+    assert 15 == len(found)
 
 
 class Hard(enum.Enum):
@@ -330,7 +317,6 @@ def test_an_argument_that_another_one_calls_a_secret_is_sealed():
 def test_without_a_key_the_request_is_refused_and_the_parameter_named():
     with pytest.raises(SealNeeded, match="the argument 'password' holds a secret, and there is no key") as caught:
         sealed_arguments({"user": "ana", "password": "plain-words-9"}, (), None, **PLACE)
-    assert "password" == caught.value.parameter
     assert "GRACE_KP_KEY" in str(caught.value)
     assert "plain-words" not in str(caught.value)
     with pytest.raises(SealNeeded, match="the argument 'iban' is to be sealed"):
@@ -430,24 +416,27 @@ def ring():
     keyring.set_keyring(before)
 
 
-def test_the_key_comes_from_the_argument_the_environment_or_the_keyring(ring):
-    ring({("grace_kp", "key"): KEY})
-    other = new_key()
-    assert Secret(other).key_id == Secret.load(other, environ={"GRACE_KP_KEY": KEY}).key_id
-    assert Secret(other).key_id == Secret.load(environ={"GRACE_KP_KEY": other}).key_id
-    assert Secret(KEY).key_id == Secret.load(environ={}).key_id
+@pytest.fixture
+def environment(monkeypatch):
+    monkeypatch.delenv("GRACE_KP_KEY", raising=False)
+    return lambda text: monkeypatch.setenv("GRACE_KP_KEY", text)
+
+
+def test_the_key_comes_from_the_environment_or_the_keyring(ring, environment):
     ring({})
-    assert Secret.load(environ={}) is None
+    assert Secret.load() is None
     ring({}, keyring.errors.NoKeyringError())
-    assert Secret.load(environ={}) is None
+    assert Secret.load() is None
+    ring({("grace_kp", "key"): KEY})
+    assert Secret(KEY).key_id == Secret.load().key_id
+    environment(other := new_key())
+    assert Secret(other).key_id == Secret.load().key_id
 
 
-def test_a_keyring_that_cannot_be_read_is_an_error(ring):
+def test_a_keyring_that_cannot_be_read_is_an_error(ring, environment):
     ring({}, keyring.errors.KeyringLocked("locked"))
-    with pytest.raises(
-        SettingsError, match=r"the keyring cannot be read \(KeyringLocked: locked\); unlock it, set GRACE_KP_KEY"
-    ):
-        Secret.load(environ={})
+    with pytest.raises(SettingsError, match=r"cannot be read \(KeyringLocked: locked\); unlock it, set GRACE_KP_KEY"):
+        Secret.load()
 
 
 @pytest.mark.parametrize("form", ["url", "url unpadded", "standard", "hex"])
@@ -463,19 +452,17 @@ BAD_KEYS = {
     "no hex": "zz" * 32,
     "an empty part": f"{KEY},",
     "beyond ASCII": "é" * 43,
+    "not random": "00" * 32,
 }
 
 
 @pytest.mark.parametrize("name", BAD_KEYS)
-def test_another_text_is_refused_without_showing_it(name):
-    with pytest.raises(SettingsError, match="GRACE_KP_KEY must be 32 random bytes in base64 or hexadecimal") as caught:
-        Secret.load(environ={"GRACE_KP_KEY": BAD_KEYS[name]})
+def test_another_text_is_refused_without_showing_it(name, environment):
+    environment(BAD_KEYS[name])
+    wanted = "must be random; only 1 of its 32" if name == "not random" else "must be 32 random bytes in base64 or"
+    with pytest.raises(SettingsError, match=f"GRACE_KP_KEY {wanted}") as caught:
+        Secret.load()
     assert BAD_KEYS[name] not in str(caught.value)
-
-
-def test_a_key_that_is_not_random_is_refused():
-    with pytest.raises(SettingsError, match="must be random; only 1 of its 32 bytes differ"):
-        Secret("00" * 32)
 
 
 def test_earlier_keys_open_and_the_first_one_seals():

@@ -388,6 +388,8 @@ def test_pending_requests_are_paged_and_filtered():
     assert [ids[1], ids[3], ids[5]] == strict
     assert strict[1:] == [approval.id for approval in shop.requests.pending(level="escalate", limit=5, offset=1)]
     assert sorted(ids[3:]) == sorted(approval.id for approval in shop.requests.pending(decider=BO))
+    assert sorted(ids[3:]) == sorted(approval.id for approval in shop.requests.pending("ref*", group="board"))
+    assert [] == shop.requests.pending("refund.*")
     shop.requests.approve(ids[0], by=ANA)
     assert sorted(ids[1:]) == sorted(approval.id for approval in shop.requests.pending(decider=ANA))
 

@@ -121,13 +121,11 @@ def test_a_receiver_is_shown_without_its_secrets():
     ("fields", "message"),
     [
         ({"url": "ftp://h/very-secret"}, "must be an http or https address in ASCII"),
-        ({"url": "very-secret"}, "must be an http or https address"),
         ({"url": "https://h:very-secret/"}, "must be an http or https address"),
         ({"url": "https://h/\nvery-secret"}, "must be an http or https address"),
         ({"url": None}, "must be an http or https address"),
         ({"url": "https://ana:very-secret@h/"}, "webhook to h must hold no user and password"),
         ({"secret": "very-secret"}, "the secret of the webhook to https://hooks.example must be 'whsec_'"),
-        ({"secret": "whsec_QUJD"}, "base64 of 24 to 64 random bytes"),
         ({"secret": "whsec_very-secret!"}, "base64 of 24 to 64 random bytes"),
         ({"secret": []}, "base64 of 24 to 64 random bytes"),
         (
@@ -159,20 +157,10 @@ def test_settings_name_one_receiver():
         webhooks_of(URL, None, {})
 
 
-@pytest.mark.parametrize("status", [200, 202, 204])
-def test_accepted(status):
-    with receiver() as hook:
-        hook.answers = [status]
-        post(hook.url, {"webhook-id": "m"}, b"{}", 60.0)
-        headers, body, path = hook.messages[0]
-    assert ("m", b"{}", "/hook/secret-path") == (headers["webhook-id"], body, path)
-
-
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_not_followed(status):
+def test_a_redirect_is_not_followed():
     with receiver() as hook, receiver() as elsewhere:
-        hook.answers = [(status, {"location": elsewhere.url})]
-        with pytest.raises(Unreached, match=f"HTTP {status}, a redirect"):
+        hook.answers = [(307, {"location": elsewhere.url})]
+        with pytest.raises(Unreached, match="HTTP 307, a redirect"):
             post(hook.url, {}, b"{}", 60.0)
     assert [] == elsewhere.messages
 
@@ -183,10 +171,8 @@ def test_a_redirect_is_not_followed(status):
         (500, Unreached, None),
         ((503, {"retry-after": "7"}), Unreached, 7.0),
         ((429, {"retry-after": "soon"}), Unreached, None),
-        (401, Unreached, None),
         (404, Unreached, None),
         (400, MessageRefused, None),
-        (413, MessageRefused, None),
         (410, MessageRefused, None),
     ],
 )
@@ -224,11 +210,13 @@ def test_an_answer_that_does_not_come(kind):
             post(hook.url, {}, b"{}", 0.3)
 
 
-def test_nobody_listens(caplog):
+def test_a_receiver_that_listens_and_then_not(caplog):
     caplog.set_level(logging.DEBUG)
     with receiver() as hook:
         url = hook.url
-        post(url, {}, b"{}", 60.0)
+        post(url, {"webhook-id": "m"}, b"{}", 60.0)
+        headers, body, path = hook.messages[0]
+        assert ("m", b"{}", "/hook/secret-path") == (headers["webhook-id"], body, path)
     with pytest.raises(Unreached, match="ConnectError") as caught:
         post(url, {}, b"{}", 60.0)
     assert "secret-path" not in str(caught.value) + caplog.text
