@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -67,10 +66,9 @@ S = TypeVar("S")
 
 
 VERBS = ("approve", *CLOSING, "withdraw")
-"""The verbs that `decide_all` applies."""
 
 
-class RequestVerbs(ABC):
+class RequestVerbs:
     """The verbs by which people act on the requests of a store.
 
     `by` is the person who decides: a name, which is only *stated*, or the `Actor` that a login has established. Each verb is idempotent: repeated
@@ -80,9 +78,8 @@ class RequestVerbs(ABC):
     """
 
     @property
-    @abstractmethod
     def _transactions(self) -> Transactions:
-        """Run the verbs on the store."""
+        raise NotImplementedError
 
     def pending(
         self,

@@ -219,7 +219,6 @@ def encode(arguments: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, s
 
 
 def encode_value(value: object) -> Any:
-    """Return the encoding of one value."""
     encoder = _Encoder()
     try:
         encoded = encoder.of(value, 0)

@@ -68,7 +68,6 @@ KINDS = frozenset(
         "refused",
     }
 )
-"""Kinds of entries."""
 SALT_BYTES = 16
 PAGE_BYTES = 1 << 22
 

@@ -65,8 +65,7 @@ class Secret:
     __slots__ = ("_keys", "key_id")
 
     def __init__(self, text: str, *, place: str = "the key") -> None:
-        parts = [part.strip() for part in text.split(",")]
-        keys = [_Derived(_key_bytes(part, place)) for part in parts]
+        keys = [_Derived(_key_bytes(part.strip(), place)) for part in text.split(",")]
         self._keys = {key.id: key for key in reversed(keys)}
         self.key_id = keys[0].id
         """Names the current key. The key cannot be computed from it."""

@@ -25,7 +25,7 @@ from grace_kp.approvals._digest import (
 )
 from grace_kp.approvals._record import WAITER, RequestRecord, new_record, read_record, record_of, texts_in_sealed
 from grace_kp.approvals._request import ENTITLING, OPEN, Actor, ApprovalState, person
-from grace_kp.approvals._standing import all_standing, end, find_covering, give_back, reserve_use, use
+from grace_kp.approvals._standing import all_standing, end, give_back, reserve_use, use
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import (
     add_vote,
@@ -227,11 +227,10 @@ def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], 
     )
     facts: dict[str, Any] = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
     record = tx.write(None, record, "requested", actor=_gate(), facts=facts, contents=contents)
-    standing = find_covering(tx, record)
+    standing = reserve_use(tx, record)
     if standing is None or standing.granted_by is None:
         return record
     actor = Actor.from_dict({**standing.granted_by.to_dict(), "channel": "standing"})
-    reserve_use(tx, standing, record.id)
     after, facts = record.revise(standing=standing.id), {"standing": standing.id}
     return add_vote(tx, record, after, actor, verb="approve", note=standing.note, facts=facts)
 

@@ -186,7 +186,6 @@ def _os_user() -> str:
 ACCOUNT = "account"
 """Kind of the documents that hold the accounts of `grace-kp serve`, by id."""
 DECIDING_ROLES = frozenset({"approver", "admin"})
-"""The roles of accounts that may decide."""
 
 
 def account_mark(created: float) -> str:

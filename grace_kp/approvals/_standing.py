@@ -167,7 +167,6 @@ def check_standing(standing: Standing, now: float) -> None:
 
 
 def read_standing(reads: Reads, standing_id: str) -> Standing:
-    """Return the standing approval with an id."""
     data = reads.document(STANDING, standing_id) if isinstance(standing_id, str) else None
     if data is None:
         raise ApprovalError(f"no standing approval has the id {brief(standing_id)}")
@@ -248,8 +247,8 @@ def _check_open(tx: Transaction, standing: Standing) -> None:
         )
 
 
-def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
-    """Return the standing approval that covers a request and ends first; None if there is none."""
+def reserve_use(tx: Transaction, record: RequestRecord) -> Standing | None:
+    """Reserve one use of the standing approval that covers a request and ends first, and return it; None if there is none."""
     for standing in all_standing(tx.writes):
         # Recorded, so that a clock that is set back does not revive it.
         if not standing.ended and tx.now >= standing.until:
@@ -261,12 +260,11 @@ def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
         for standing in all_standing(tx.writes)
         if standing.holds(tx.now) and _is_about(tx, standing, record) and _may_grant(tx, standing, record)
     ]
-    return min(found, key=lambda standing: standing.until) if found else None
-
-
-def reserve_use(tx: Transaction, standing: Standing, approval_id: str) -> None:
-    """Reserve one use for a request that was approved."""
-    _put_standing(tx, replace(standing, open=(*standing.open, approval_id)))
+    if not found:
+        return None
+    first = min(found, key=lambda standing: standing.until)
+    _put_standing(tx, replace(first, open=(*first.open, record.id)))
+    return first
 
 
 def use(tx: Transaction, record: RequestRecord) -> str:

@@ -164,7 +164,6 @@ class Transaction:
 
     @property
     def next_seq(self) -> int:
-        """Number of the entry that is written next."""
         return self.writes.head()[0] + 1
 
     def show(self, record: RequestRecord) -> Approval:
@@ -177,8 +176,7 @@ class Transaction:
 
     def hide_sealed(self, record: RequestRecord, text: str) -> str:
         """Return a string without the values of sealed arguments, before and after an edit, as far as they can be opened here."""
-        hidden: str = without_texts(text, texts_in_sealed(self.writes, self.secret, record)[0])
-        return hidden
+        return without_texts(text, texts_in_sealed(self.writes, self.secret, record)[0])  # type: ignore[no-any-return]
 
     def stamp(self, record: RequestRecord, state: ApprovalState, actor: Actor) -> dict[str, Any]:
         """Return a state with its author, its time, and the number of the entry that is written next."""

@@ -124,7 +124,6 @@ class Watcher(Resident):
         self._worker.wake()
 
     def let_go(self, holder: object) -> None:
-        """Stop the renewals for this holder."""
         with self._lock:
             self._holders.discard(holder)
 

@@ -216,7 +216,6 @@ class MessageRefused(Exception):
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> None:
-    """Post a message."""
     try:
         # The transport limits each read; this limits the whole request.
         status, wait_seconds = call_within(

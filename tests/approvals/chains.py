@@ -12,28 +12,25 @@ STEPS = (("requested", "pending"), ("decided", "approved"), ("claimed", "claimed
 
 
 class DictTables:
-    """Rows, entries and documents of one process. A transaction that fails is undone."""
+    """Rows and entries of one process, without documents. A transaction that fails is undone."""
 
     identity = "store-1"
     lasting = False
 
     def __init__(self):
-        self.table, self.chain, self.papers = {}, [], {}
+        self.table, self.chain = {}, []
 
     @contextmanager
     def transaction(self):
-        before = dict(self.table), list(self.chain), dict(self.papers)
+        before = dict(self.table), list(self.chain)
         try:
             yield self
         except BaseException:
-            self.table, self.chain, self.papers = before
+            self.table, self.chain = before
             raise
 
     def row(self, approval):
         return self.table.get(approval)
-
-    def ids(self, begins, *, limit):
-        return sorted(name for name in self.table if name.startswith(begins))[:limit]
 
     def rows(self, query):
         found = sorted(self.table.values(), key=lambda row: (-row.changed, row.id))
@@ -64,14 +61,8 @@ class DictTables:
         assert link.seq == self.head()[0] + 1
         self.chain.append(link)
 
-    def document(self, kind, name):
-        return self.papers.get((kind, name))
-
-    def documents(self, kind):
-        return {name: data for (each, name), data in self.papers.items() if each == kind}
-
-    def put_document(self, kind, name, data):
-        self.papers[kind, name] = data
+    def documents(self, _kind):
+        return {}
 
     def forget(self, seqs):
         seqs = {link.seq for link in self.chain if link.seq in set(seqs) and link.salt is not None}

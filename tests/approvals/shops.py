@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 from grace_kp.approvals import (
     Actor,
     ApprovalRequest,
@@ -69,8 +72,6 @@ class Shop:
         return [entry["kind"] for entry in self.entries(approval) if entry["kind"] != "viewed"]
 
     def entries(self, approval=None):
-        import json
-
         return [json.loads(link.data) for link in self.tables.links(approval=approval, limit=100_000)]
 
 
@@ -113,8 +114,6 @@ def written(tables):
 def keyed(arguments=None, **fields):
     """The same with the key `refund:{invoice}`."""
     new = asked(arguments, **fields)
-    import dataclasses
-
     return dataclasses.replace(new, key=f"refund:{new.encoded['invoice']}", key_fields=("invoice",))
 
 

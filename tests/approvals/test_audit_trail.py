@@ -70,16 +70,6 @@ def test_contents_stand_beside_the_entry():
     assert 2 == len({entry_of(link)["commitment"] for link in (first, second)})
 
 
-def test_an_entry_states_the_row_that_was_written_with_it():
-    store = tables(row())
-    store.put(row(state="approved", revision=2, changed=2.0))
-    append(store, "decided", at=2.0, approval="ap-1", revision=2, actor=ANA, facts={"verb": "approve"})
-    first, second = (entry_of(link)["facts"] for link in store.links())
-    assert ("pending", "approved", "approve") == (first["state"], second["state"], second["verb"])
-    assert "sha256:00" == second["digest"]
-    assert first["row"] != second["row"]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -442,29 +432,25 @@ def test_an_entry_under_another_approval():
     assert "it is stored under approval ap-1 and belongs to ap-2" in verification.problems[0].message
 
 
-@pytest.mark.parametrize("ranges", [None, "1", [1], [[1]], [["1", 2]], [[0, 1]], [[2, 1]], [[1, 99]], [[True, 1]]])
-def test_an_entry_about_a_deletion_that_names_no_entries(ranges):
+IMPOSSIBLE = [None, "1", [1], [[1]], [["1", 2]], [[0, 1]], [[2, 1]], [[1, 99]], [[True, 1]]]
+
+
+@pytest.mark.parametrize(
+    ("gone", "count", "ranges", "places", "message"),
+    [
+        *(([1], 1, ranges, [4, 1], "") for ranges in IMPOSSIBLE),
+        ([], 2, [[1, 2]], [1, 2, 4], "entry 4 says that the contents of entry 1 were deleted, and they are there"),
+        ([1, 2], 1, [[1, 2]], [4], "the contents of 1 entries were deleted, and 2 are missing"),
+    ],
+)
+def test_an_entry_about_a_deletion_that_was_another(gone, count, ranges, places, message):
+    """It names no entries, or some whose contents are there, or excuses contents that disappeared before."""
     tables = chain_of(SHORT)
-    tables.forget([1])
-    append(tables, "forgotten", at=1.0, facts={"count": 1, "ranges": ranges})
-    assert [(4, "contents"), (1, "contents")] == found(verify(tables, at=1.0))
-
-
-def test_an_entry_about_a_deletion_that_did_not_take_place():
-    tables = chain_of(SHORT)
-    append(tables, "forgotten", at=1.0, facts={"count": 2, "ranges": [[1, 2]]})
-    assert [(1, "contents"), (2, "contents"), (4, "contents")] == found(verify(tables, at=1.0))
-
-
-def test_contents_that_disappeared_before_retention_came_by():
-    """Retention does not excuse them: the number of deleted contents is not theirs."""
-    tables = chain_of((1, 1, 1))
-    tables.forget([1])
-    tables.forget([2])
-    append(tables, "forgotten", at=1.0, facts={"count": 1, "ranges": [[1, 2]]})
+    tables.forget(gone)
+    append(tables, "forgotten", at=1.0, facts={"count": count, "ranges": ranges})
     verification = verify(tables, at=1.0)
-    assert [(4, "contents")] == found(verification)
-    assert "the contents of 1 entries were deleted, and 2 are missing" in verification.problems[0].message
+    assert [(place, "contents") for place in places] == found(verification)
+    assert message in verification.problems[0].message
 
 
 @pytest.fixture
