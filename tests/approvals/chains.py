@@ -73,7 +73,6 @@ class DictTables:
 
 
 def new_row(name, at, **changes):
-    """A row with what matters in a test."""
     usual = {"id": name, "state": "pending", "action": "refund", "domain": "shop", "key": None, "digest": "sha256:00"}
     times = {"run_id": None, "level": 2, "deadline": at + 60.5, "created": at, "changed": at, "revision": 1}
     return Row(**{**usual, **times, **changes})
@@ -106,10 +105,8 @@ def chain_of(steps, tables=None):
 
 
 def damage(tables, seq, **changes):
-    """Replace fields of one link."""
     tables.chain[seq - 1] = dataclasses.replace(tables.chain[seq - 1], **changes)
 
 
 def found(verification):
-    """What was found, as pairs of number and kind."""
     return [(problem.seq, problem.kind) for problem in verification.problems]

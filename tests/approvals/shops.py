@@ -28,8 +28,6 @@ def logged_in(name):
 
 
 class Clock:
-    """A wall clock that moves when a test moves it."""
-
     def __init__(self, now=1_000.0):
         self.now = now
 
@@ -68,7 +66,6 @@ class Shop:
         return RequestStore(tables, clock=self.clock, **{**self.settings, **settings})
 
     def kinds(self, approval=None):
-        """The kinds of the entries of an approval, without views."""
         return [entry["kind"] for entry in self.entries(approval) if entry["kind"] != "viewed"]
 
     def entries(self, approval=None):
@@ -112,7 +109,6 @@ def written(tables):
 
 
 def keyed(arguments=None, **fields):
-    """The same with the key `refund:{invoice}`."""
     new = asked(arguments, **fields)
     return dataclasses.replace(new, key=f"refund:{new.encoded['invoice']}", key_fields=("invoice",))
 

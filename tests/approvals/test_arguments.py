@@ -109,7 +109,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_encoding_is_named(name):
-    """With the place inside of the parameter; the other parameters have theirs."""
     value, expected = REFUSED[name]
     assert expected == problem(value)
 
@@ -250,7 +249,6 @@ DECLARED = [
 
 @pytest.mark.parametrize(("value", "declared"), DECLARED, ids=repr)
 def test_classes_are_found_in_the_declared_type(value, declared):
-    """Inside of unions, containers, fields and aliases; a loaded subclass counts."""
     declared = Order | None if declared == "Order | None" else declared
     assert same(value, decode(encode({"x": value})[0], {"x": declared})["x"])
 

@@ -38,28 +38,13 @@ from grace_kp.approvals import (
 from grace_kp.approvals._chain import contents_of, entry_bytes, entry_hash
 from grace_kp.errors import ApprovalError
 from grace_kp.store import open_store
-from tests.approvals.chains import DictTables, advance, chain_of, damage, found, new_row
+from tests.approvals.chains import DictTables, advance, chain_of, damage, found
 from tests.approvals.shops import ANA, Shop, asked, claim
 
 STEPS = (1, 1, 2, 1, 2, 1, 3, 2)
 
 
-def row(**changes):
-    return new_row("ap-1", 1.0, **changes)
-
-
-def tables(*rows):
-    """Tables with these rows, each with its entry."""
-    store = DictTables()
-    for each in rows:
-        with store.transaction() as writes:
-            assert writes.put(each)
-            append(writes, "requested", at=each.changed, approval=each.id, revision=each.revision, contents={"a": 1})
-    return store
-
-
 def test_contents_stand_beside_the_entry():
-    """An entry has a salted commitment; the same contents have another one each time."""
     store = DictTables()
     contents = {"note": "sesame", "arguments": {"euros": 20.0, "cents": 20, "big": 2**70}}
     first, second = (append(store, "standing_granted", at=1.0, actor=ANA, contents=contents) for _ in range(2))
@@ -80,7 +65,7 @@ def test_contents_stand_beside_the_entry():
     ],
 )
 def test_what_is_no_entry_is_refused(changes, message):
-    store = tables(row())
+    store = chain_of((1,))
     usual = {"kind": "decided", "at": 2.0, "approval": "ap-1", "revision": 1}
     with pytest.raises(ValueError, match=message):
         append(store, **{**usual, **changes})
@@ -112,7 +97,6 @@ def check(tmp_path):
 
 
 def test_the_program_finds_the_chain_sound(check):
-    """It prints number and hash of the newest entry, also where contents are deleted or left out."""
     tables = chain_of(STEPS)
     sound = f"8 {tables.head()[1]}"
     assert [sound, sound] == [check(export(tables)), check(export(tables, with_contents=False))]
@@ -145,12 +129,10 @@ def test_a_damaged_entry_is_exported_as_text(check):
 
 
 def kept(tables):
-    """The numbers of the entries that still have contents."""
     return [link.seq for link in tables.links(kept=True)]
 
 
 def test_contents_of_ended_approvals_are_deleted():
-    """With their salt. Entries stay as they are, and one more says what happened."""
     tables = chain_of((1, 1, 2, 1, 1, 2))
     point = checkpoint(tables, at=7.0)
     entries = [link.data for link in tables.links()]
@@ -172,7 +154,6 @@ def test_contents_of_ended_approvals_are_deleted():
 
 
 def test_a_late_report_is_deleted_too():
-    """Contents that came after the first deletion, and those of entries without an approval."""
     tables = chain_of((1, 1, 1, 1))
     append(tables, "standing_granted", at=4.0, actor=ANA, contents={"euros": [0, 20]})
     assert 4 == forget(tables, before=5.0, at=9.0)
@@ -184,7 +165,6 @@ def test_a_late_report_is_deleted_too():
 
 @given(st.lists(st.integers(1, 4), max_size=30), st.lists(st.floats(0, 30), max_size=3))
 def test_the_chain_stays_verifiable(steps, times):
-    """However often and whenever contents are deleted, and whatever happens in between."""
     tables = chain_of(steps)
     for number, before in enumerate(times):
         forget(tables, before=before, at=40.0)
@@ -221,7 +201,6 @@ def rewritten(tables, seq, **changes):
 
 
 def test_a_sound_chain():
-    """Nothing is found; the result names what it was compared with, and is the next checkpoint."""
     tables = chain_of(STEPS)
     early = verify(tables, at=9.0)
     assert (True, 8, "nothing", Checkpoint(store="store-1", seq=8, hash=tables.head()[1], at=9.0)) == (
@@ -247,7 +226,6 @@ def test_a_sound_chain():
 
 @given(chains, st.data())
 def test_a_changed_byte_is_located(tables, data):
-    """In an entry, its hash, its salt or its contents, wherever it stands and whatever it becomes."""
     link = data.draw(st.sampled_from(tables.chain))
     names = [name for name in ("data", "hash", "salt", "contents") if getattr(link, name) is not None]
     name = data.draw(st.sampled_from(names))
@@ -283,7 +261,6 @@ def test_swapped_entries_are_located(tables, data):
 
 @given(chains, st.data())
 def test_an_inserted_entry_is_located(tables, data):
-    """Also one that was copied from elsewhere in the chain and got the number of its place."""
     seq = data.draw(st.integers(1, len(tables.chain)))
     copied = data.draw(st.sampled_from(tables.chain))
     later = [dataclasses.replace(link, seq=link.seq + 1) for link in tables.chain[seq - 1 :]]
@@ -323,7 +300,6 @@ def test_a_shorter_chain_and_that_of_another_store_are_found_by_a_checkpoint(ste
 
 
 def test_a_row_that_was_changed_without_an_entry_is_located():
-    """A state, a digest, or anything else that it holds: the last entry of the approval is named."""
     for changes in ({"state": "rejected"}, {"digest": "sha256:ff"}, {"data": b'{"quorum":1}'}, {"deadline": None}):
         tables = chain_of(STEPS)
         tables.table["ap-2"] = dataclasses.replace(tables.table["ap-2"], **changes)
@@ -444,7 +420,6 @@ IMPOSSIBLE = [None, "1", [1], [[1]], [["1", 2]], [[0, 1]], [[2, 1]], [[1, 99]], 
     ],
 )
 def test_an_entry_about_a_deletion_that_was_another(gone, count, ranges, places, message):
-    """It names no entries, or some whose contents are there, or excuses contents that disappeared before."""
     tables = chain_of(SHORT)
     tables.forget(gone)
     append(tables, "forgotten", at=1.0, facts={"count": count, "ranges": ranges})
@@ -483,7 +458,6 @@ def opened(path):
     ],
 )  # fmt: skip
 def test_a_changed_file(path, statement, problem):
-    """Whatever stands in a column, the place is named and the rest is read and exported."""
     with opened(path) as store:
         chain_of((1, 1, 2, 1, 2, 1, 3, 2), store.approvals)
         point = checkpoint(store.approvals, at=1.0)
@@ -563,7 +537,6 @@ def test_a_change_without_an_entry_is_located(shop, changes, message):
 
 
 def test_one_that_was_renewed_or_invented_is_found(shop):
-    """One that has ended holds again; another was never granted; a third cannot be read."""
     first, ended = documents(shop)
     change(shop, ended, ended="")
     with shop.tables.transaction() as writes:
@@ -592,7 +565,6 @@ def test_a_file_of_checkpoints(tmp_path):
 
 
 def test_a_secret_authenticates(tmp_path):
-    """A changed checkpoint, one of another secret and one without a code are refused."""
     path = tmp_path / "points.json"
     secret = Secret(new_key())
     write_checkpoint(path, POINT, secret=secret)

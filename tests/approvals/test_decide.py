@@ -15,7 +15,6 @@ from grace_kp.approvals import (
     RequestStore,
     RowQuery,
     Secret,
-    Standing,
     account_mark,
     consents,
     new_key,
@@ -72,7 +71,6 @@ def test_an_answer_has_words_and_is_not_replaced(shop):
 
 
 def test_a_decision_after_the_end_names_the_end(shop):
-    """A repeated consent does not look like success."""
     lapsed = shop.requests.approve(shop.requests.file(asked()).id, by=ANA)
     approval = shop.requests.file(asked())
     shop.clock.now += 3_600
@@ -113,7 +111,6 @@ def test_a_quorum_needs_distinct_people(shop):
 
 
 def test_a_quorum_counts_logins_only(shop):
-    """A name that was only stated is recorded and does not count; with a login it counts."""
     approval = shop.requests.file(asked(quorum=2))
     assert [False] == [vote.counts for vote in shop.requests.approve(approval.id, by=ANA).votes]
     shop.requests.approve(approval.id, by=BO)
@@ -150,7 +147,6 @@ def test_an_id_that_does_not_exist_is_a_clear_error(shop, bad):
 
 
 def test_hostile_notes_are_refused_or_cleaned(shop):
-    """Too long a note is refused with its length; a secret does not reach the store."""
     approval = shop.requests.file(asked())
     with pytest.raises(ApprovalError, match="has 10,001 characters, and at most 10,000"):
         shop.requests.approve(approval.id, by=ANA, note="n" * 10_001)
@@ -166,7 +162,6 @@ def test_hostile_notes_are_refused_or_cleaned(shop):
 
 
 def test_each_vote_is_an_entry_and_the_last_is_the_decision():
-    """The entries state the count. Where the gate says so, names that were only stated count."""
     shop = Shop()
     approval = shop.requests.file(asked(quorum=2, identity="stated"))
     shop.requests.approve(approval.id, by=ANA, note="first")
@@ -242,7 +237,6 @@ def test_an_edit_is_idempotent(shop):
 
 
 def test_an_edit_restarts_the_count(shop):
-    """A vote for the old arguments is void, one for the new ones needs their digest or a look at them."""
     approval = shop.requests.file(asked(quorum=2))
     shop.requests.approve(approval.id, by=logged_in("ana"))
     edited = shop.requests.edit(approval.id, {"euros": 20}, by=logged_in("bo"))
@@ -415,26 +409,6 @@ def test_an_account_that_was_just_lost_decides_nothing(house, change):
         with pytest.raises(NotEntitled, match="ana"):
             decide(request.id, by=account_of("ana"))
     assert "pending" == house.requests.get(request.id).state
-
-
-@pytest.mark.parametrize("change", LOSSES.values())
-def test_a_standing_approval_works_while_its_author_may_decide(house, change):
-    """Also for what it has approved and nobody has started: the claim is refused."""
-    new = asked()
-    terms = Standing(
-        action=new.action,
-        domain=new.domain,
-        parameters={name: {"any": True} for name in new.encoded},
-        until=house.clock() + 3_600,
-        uses=10,
-    )
-    granted = house.requests.grant(terms, by=account_of("ana"))
-    before = house.requests.file(new)
-    assert ("approved", granted.id) == (before.state, before.standing)
-    put(house, **change)
-    assert "pending" == house.requests.file(asked({"invoice": "R-2", "euros": 1})).state
-    with pytest.raises(AlreadyDecided, match="may no longer decide"):
-        claim(house.requests, before)
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{", b'{"role": "admin"}', b'{"created": "x", "role": "admin"}'])

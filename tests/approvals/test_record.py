@@ -74,7 +74,6 @@ def test_a_value_that_cannot_be_read_stays_encoded():
 
 
 def test_no_text_beside_the_arguments_repeats_a_sealed_one():
-    """Neither reasons nor notes, policies, results or errors; neither the value that was asked about nor the one of an edit, nor a PIN."""
     secret = Secret(new_key())
     shop = Shop(secret=secret)
     old, new = "DE89370400440532013000", "FR7630006000011234567890189"
@@ -102,7 +101,6 @@ def test_no_text_beside_the_arguments_repeats_a_sealed_one():
 
 
 def test_the_json_of_an_edited_approval_keeps_secrets_sealed():
-    """Those that were asked about, too; the key is there, so that they are open in `asked`."""
     secret = Secret(new_key())
     shop = Shop(secret=secret)
     approval = shop.requests.file(*sealing(secret, {"iban": "DE89370400440532013000", "euros": 5}, ("iban",)))

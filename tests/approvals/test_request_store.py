@@ -22,7 +22,6 @@ STANDS = {"pending", "approved", "edited", "claimed", "unknown", "done"}
 
 
 def test_a_bulk_decision_names_each_request():
-    """What cannot be decided is an error beside the others, and each is a transaction of its own."""
     shop = Shop()
     first, second = shop.requests.file(asked()), shop.requests.file(asked())
     shop.requests.reject(first.id, by=BO)
@@ -71,8 +70,6 @@ def test_many_claimants_of_one_approval(place, tmp_path):
 
 @dataclass
 class Model:
-    """What is expected of one request."""
-
     key: str
     digest: str
     asked_digest: str
@@ -402,8 +399,6 @@ def test_every_decision_of_a_person_is_a_response():
 
 
 class Failing(ProcessTables):
-    """Tables that fail at the n-th write of a transaction."""
-
     fails_at = 0
 
     def transaction(self):
@@ -439,7 +434,6 @@ class _Failing:
 @pytest.mark.parametrize("fails_at", [1, 2])
 @pytest.mark.parametrize("verb", ["approve", "edit", "reject", "withdraw", "claim"])
 def test_a_write_that_fails_leaves_nothing(verb, fails_at):
-    """Neither the row without its entry nor the entry without its row; afterwards the verb succeeds."""
     shop = Shop()
     tables = Failing(shop.tables, "p1", shop.alive)
     requests = RequestStore(tables, clock=shop.clock)
@@ -515,7 +509,6 @@ def test_on_deadline_skip_lets_the_agent_go_on(shop):
 
 
 def test_a_request_is_escalated_once(shop):
-    """The group changes, the votes restart, the time is as long as the first; then it expires."""
     approval = shop.requests.file(asked(groups=("finance",), on_deadline="escalate:board", quorum=2, identity="stated"))
     shop.requests.approve(approval.id, by=ANA)
     shop.clock.now += 2 * 3_600

@@ -163,7 +163,6 @@ SCHEMA = json.loads(json.dumps(schema_of(SIGNATURE, TYPES)))
 
 
 def edited(**changes):
-    """The values that an action would get after this edit."""
     return decode(fitted_edit(SCHEMA, changes, action="refund"), TYPES)
 
 

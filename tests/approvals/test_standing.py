@@ -130,7 +130,6 @@ def test_a_covered_request_is_approved_at_once(shop):
     ],
 )
 def test_what_it_does_not_cover_asks(shop, fields):
-    """A quorum, an escalation, hidden values, other people's groups, other arguments."""
     granted(shop, version="1")
     assert "pending" == shop.requests.file(asked(**fields), {}).state
     for hidden in ("sealed", "not_covered"):  # these are covered by `any` only

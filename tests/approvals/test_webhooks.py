@@ -34,7 +34,6 @@ URL = "https://hooks.example/services/T0/very-secret"
 
 
 def message_of(webhook, tables, seq, arguments=None):
-    """The message about an entry, as JSON, with its id."""
     link = tables.link(seq)
     row = tables.row(link.approval) if link.approval else None
     message_id, body = webhook.message(tables.identity, link, entry_of(link), row, arguments)
@@ -42,7 +41,6 @@ def message_of(webhook, tables, seq, arguments=None):
 
 
 def test_a_message_says_what_happened_and_who_may_decide():
-    """Without the arguments, notes or reasons; with a link, and a checkpoint of the chain."""
     tables = DictTables()
     data = json.dumps({"level": "confirm", "groups": ["finance"], "quorum": 2}).encode()
     row = new_row("ap/1", 60.0, data=data, run_id="run-1")
@@ -260,7 +258,6 @@ def delivery(tables, hook, **fields):
 
 
 def cursor(tables):
-    """Return the state of the only receiver."""
     (data,) = tables.documents("webhook").values()
     return json.loads(data)
 
@@ -325,7 +322,6 @@ def closed_during_an_attempt(tables, hook, status):
 
 @pytest.mark.parametrize(("status", "sent_by_first"), [(503, 0), (204, 1)])
 def test_a_delivery_that_is_closed_during_an_attempt_keeps_no_lease(tables, hook, status, sent_by_first):
-    """It goes on with no other message, and another process delivers the rest at once."""
     end_attempt = closed_during_an_attempt(tables, hook, status)
     end_attempt()
     assert (1, sent_by_first) == (len(hook.messages), cursor(tables)["delivered"])

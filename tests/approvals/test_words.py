@@ -36,8 +36,6 @@ from grace_kp.approvals import (
     remarks_of,
     rule_text,
     seconds_of,
-    verdict_text,
-    verify,
 )
 from tests.approvals.shops import ANA, BO, Shop, asked, sealing
 from tests.pages.reading import Elements, problems
@@ -101,17 +99,6 @@ def test_json_keeps_every_character():
     assert {"a\u200b": ["\U000e0041\u00a0é", "\r\n"]} == json.loads(text)
 
 
-def test_a_verification_without_a_checkpoint_promises_little():
-    shop = Shop()
-    shop.requests.file(asked())
-    found = verify(shop.tables, at=shop.clock())
-    assert (
-        "1 entries verified without a checkpoint: no accident found; a deliberate change would not show"
-        == verdict_text(found)
-    )
-    assert "no problem found" in verdict_text(verify(shop.tables, at=shop.clock(), checkpoint=found.checkpoint))
-
-
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [(5, 5.0), (0.5, 0.5), ("90s", 90.0), ("1.5h", 5_400.0), ("1h30m", 5_400.0), ("2d", 172_800.0), ("1w", 604_800.0)],
@@ -165,7 +152,6 @@ def test_a_pending_request_shows_what_would_run_and_who_may_decide():
 
 
 def test_what_came_of_it_is_shown():
-    """Decision, execution, outcome with its result, votes and earlier requests."""
     found = approval(
         state=ApprovalState.DONE,
         votes=(
