@@ -375,7 +375,7 @@ class Inbox:
         self.tables, self.secret = tables, secret
         self.domain = domain
         """The domain of the runtime; a part of each key."""
-        self.requests = RequestStore(tables, groups=groups, secret=secret, on_change=self._wake_deliveries)
+        self.requests = RequestStore(tables, groups=groups, secret=secret, on_commit=self._wake_deliveries)
         self.clock, self.watcher = self.requests.clock, Watcher(tables)
         self.process = Actor.here("gate", channel="gate")
         """This process, as the author of claims and withdrawals."""

@@ -223,7 +223,7 @@ def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], 
         waiter=tx.tables.hold() if new.waits == "wait" else None,
         request=tx.next_seq,
         earlier=[] if key is None else _list_earlier(tx, key),
-        attempt={"store": tx.tables.identity, "failed": failed},
+        attempt={"store": tx.writes.identity, "failed": failed},
     )
     facts: dict[str, Any] = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
     record = tx.write(None, record, "requested", actor=_gate(), facts=facts, contents=contents)

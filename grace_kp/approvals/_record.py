@@ -92,7 +92,6 @@ class RequestRecord:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Groups whose members may decide now."""
         return tuple(self.data["groups"])
 
     @property

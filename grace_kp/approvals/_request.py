@@ -33,7 +33,7 @@ import re
 import secrets
 import socket
 import unicodedata
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -168,12 +168,15 @@ class Actor:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the actor as JSON without empty fields."""
-        return {name: value for name, value in asdict(self).items() if value != ""}
+        return {name: value for name in _NAMES if (value := getattr(self, name)) != ""}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Actor:
         """Return an actor from its JSON."""
         return cls(**data)
+
+
+_NAMES = tuple(item.name for item in fields(Actor))
 
 
 def _os_user() -> str:

@@ -249,7 +249,8 @@ def _check_open(tx: Transaction, standing: Standing) -> None:
 
 def reserve_use(tx: Transaction, record: RequestRecord) -> Standing | None:
     """Reserve one use of the standing approval that covers a request and ends first, and return it; None if there is none."""
-    for standing in all_standing(tx.writes):
+    every = all_standing(tx.writes)
+    for standing in every:
         # Recorded, so that a clock that is set back does not revive it.
         if not standing.ended and tx.now >= standing.until:
             end(tx, standing, Actor.here(DEADLINE, channel=DEADLINE), "its time is over")
@@ -257,7 +258,7 @@ def reserve_use(tx: Transaction, record: RequestRecord) -> Standing | None:
         return None
     found = [
         standing
-        for standing in all_standing(tx.writes)
+        for standing in every
         if standing.holds(tx.now) and _is_about(tx, standing, record) and _may_grant(tx, standing, record)
     ]
     if not found:

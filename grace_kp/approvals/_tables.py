@@ -79,6 +79,10 @@ class RowQuery:
 class Reads(Protocol):
     """Reads. Each sees one state of the tables; all reads of one transaction see the same."""
 
+    @property
+    def identity(self) -> str:
+        """Id of the store, drawn when its tables are created. A copy has the same."""
+
     def row(self, approval: str) -> Row | None:
         """Return the row with this id; None if there is none."""
 
@@ -130,10 +134,6 @@ class Writes(Reads, Protocol):
 
 class Tables(Reads, Protocol):
     """The tables of approvals in one store."""
-
-    @property
-    def identity(self) -> str:
-        """Id of the store, drawn when its tables are created. A copy has the same; see `check_place`."""
 
     @property
     def lasting(self) -> bool:

@@ -89,7 +89,6 @@ TIMED = (_S.PENDING.value, *sorted(state.value for state in ENTITLING))
 
 
 def users_of(record: RequestRecord) -> set[str]:
-    """Return the users of the runs that have asked."""
     return {person(user) for user in (record.data["user"], *record.data["users"]) if user}
 
 
@@ -121,7 +120,6 @@ class Rights:
         return reason_without_account(reads, actor)
 
     def check(self, reads: Reads, record: RequestRecord, actor: Actor) -> None:
-        """Refuse a person who may not decide a request."""
         reason = self.reason_against(reads, record, actor)
         if reason:
             raise NotEntitled(f"{printable(actor.name)} may not decide {record.id}: {reason}", approval_id=record.id)
@@ -231,7 +229,7 @@ class Transactions:
         groups: the groups of each person, by name.
         secret: the key that opens sealed parameters and computes the digests of edits.
         clock: the wall clock, in seconds since the epoch.
-        on_change: called after each commit of a change. It must not raise.
+        on_commit: called after each commit that changed something. It must not raise.
     """
 
     def __init__(
@@ -241,11 +239,11 @@ class Transactions:
         groups: Mapping[str, Sequence[str]] | None = None,
         secret: Secret | None = None,
         clock: Callable[[], float] = time.time,
-        on_change: Callable[[], object] = lambda: None,
+        on_commit: Callable[[], object] = lambda: None,
     ) -> None:
         self.tables, self.secret, self.clock = tables, secret, clock
         self.rights = Rights(groups)
-        self._on_change = on_change
+        self._on_commit = on_commit
 
     def show(self, record: RequestRecord) -> Approval:
         """Return the approval of a record outside of a transaction."""
@@ -270,7 +268,7 @@ class Transactions:
                     raise
                 tx.error = error
         if tx.changes:
-            self._on_change()
+            self._on_commit()
         if tx.error is not None:
             raise tx.error
         return outcome
@@ -303,7 +301,6 @@ def is_due(record: RequestRecord, now: float, tables: Tables) -> bool:
 
 
 def write_due(tx: Transaction, record: RequestRecord) -> RequestRecord:
-    """Write what is due to a record; return the record after it."""
     while is_due(record, tx.now, tx.tables):
         record = _advance(tx, record)
         tx.changes_due = tx.changes

@@ -67,7 +67,7 @@ class LazyInbox(Resident):
     ) -> None:
         self._store, self._domain, self._groups, self._receivers = store, domain, groups, receivers
         self._lock = threading.Lock()
-        self._opened: tuple[Any, Inbox] | None = None
+        self._inbox: Inbox | None = None
         watch(self)
 
     def fork_locks(self) -> Sequence[Lock]:
@@ -80,15 +80,11 @@ class LazyInbox(Resident):
 
     def get(self) -> Inbox:
         """Return the inbox."""
-        store = self._store()
-        opened = self._opened
-        if opened is None or opened[0] is not store:
-            opening = self._opening(store)
+        if self._inbox is None:
+            opening = self._opening(self._store())
             with self._lock:
-                if self._opened is None or self._opened[0] is not store:
-                    self._opened = store, opening()
-                opened = self._opened
-        return opened[1]
+                self._inbox = self._inbox or opening()
+        return self._inbox
 
     def _opening(self, store: object) -> Callable[[], Inbox]:
         """Return what opens the inbox. The rest is done here, without the lock, which a fork waits for: a keyring starts processes."""

@@ -149,6 +149,8 @@ class ApprovalWrites(ApprovalReads):
     def __init__(self, connection: Connection, max_rows: int | None = None) -> None:
         self._lent: Connection | None = connection
         self._max_rows = max_rows
+        self._head: tuple[int, str] | None = None
+        """The newest entry: the transaction keeps others from appending one."""
 
     def end(self) -> None:
         """Refuse further use: the transaction has ended."""
@@ -181,6 +183,11 @@ class ApprovalWrites(ApprovalReads):
             problem = f"the request {row.id!r} holds a value that SQLite cannot: {error}; use another"
             raise StoreError(problem) from error
 
+    def head(self) -> tuple[int, str]:
+        if self._head is None:
+            self._head = super().head()
+        return self._head
+
     def append(self, link: Link) -> None:
         newest, _ = self.head()
         if link.seq != newest + 1:
@@ -189,6 +196,7 @@ class ApprovalWrites(ApprovalReads):
         self._connection.execute("INSERT INTO approval_chain VALUES (?, ?, ?, ?)", entry)
         if link.salt is not None or link.contents is not None:
             self._connection.execute("INSERT INTO approval_contents VALUES (?, ?, ?)", contents)
+        self._head = link.seq, link.hash
 
     def put_document(self, kind: str, name: str, data: bytes | None) -> None:
         if data is None:

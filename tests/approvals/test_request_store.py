@@ -458,7 +458,7 @@ def test_a_write_that_fails_leaves_nothing(verb, fails_at):
 
 def test_each_commit_of_a_change_is_reported_also_where_the_verb_fails():
     heads, shop = [], Shop()
-    requests = shop.another("p1", on_change=lambda: heads.append(shop.tables.head()[0]))
+    requests = shop.another("p1", on_commit=lambda: heads.append(shop.tables.head()[0]))
     approval = requests.file(asked())
     requests.get(approval.id)
     shop.clock.now += 10_000
