@@ -385,16 +385,10 @@ def test_every_state_is_in_the_table_and_in_the_drawing():
     assert set(FOLLOWING) == set(S)
     assert FINAL == {state for state in S if not FOLLOWING[state]}
     assert [] == [state for state in S if state.value not in (states.__doc__ or "")]
-
-
-@pytest.mark.parametrize("state", S)
-def test_only_a_decision_in_favour_is_claimed_and_only_a_claim_ends_in_an_outcome(state):
-    assert (S.CLAIMED in FOLLOWING[state]) == (state in ENTITLING)
-    assert (S.DONE in FOLLOWING[state]) == (state in {S.CLAIMED, S.UNKNOWN})
-
-
-def test_every_decision_of_a_person_is_a_response():
-    assert set(RESPONSES.values()) == set(InterventionAction)
+    # Only a decision in favour is claimed, only a claim ends in an outcome, and every decision of a person is a response.
+    assert ENTITLING == {state for state in S if S.CLAIMED in FOLLOWING[state]}
+    assert {S.CLAIMED, S.UNKNOWN} == {state for state in S if S.DONE in FOLLOWING[state]}
+    assert set(InterventionAction) == set(RESPONSES.values())
     assert set(RESPONSES) < FOLLOWING[S.PENDING]
 
 
