@@ -41,7 +41,7 @@ from grace_kp.approvals import (
     sealed_arguments,
     version_of,
 )
-from grace_kp.approvals._digest import clean_json, kept_result, sealed_texts, secret_parameters, without_texts
+from grace_kp.approvals._digest import clean_json, kept_result, secret_parameters
 from grace_kp.errors import SettingsError
 from tests.approvals.values import values
 
@@ -365,17 +365,6 @@ def test_the_length_of_a_short_secret_does_not_show():
         len(sealed_arguments({"x": pin}, ("x",), HELD, **PLACE)[0]["x"]["$sealed"]) for pin in ("1234", "12345678")
     }
     assert 1 == len(lengths)
-
-
-def test_nothing_else_repeats_what_is_sealed():
-    """The objective, a note or the trace of the run; a short text may be any word."""
-    encoded, _ = encode({"iban": ["DE89-3704", {"pin": 123456, "bank": "ana"}], "euros": 20})
-    texts = sealed_texts(encoded, ("iban",))
-    assert ["DE89-3704", "123456"] == texts
-    run = {"objective": "pay DE89-3704 for ana", "steps": [{"DE89-3704": 123456, "n": [20, True, None, 1.5]}]}
-    expected = {"objective": "pay [SEALED] for ana", "steps": [{"[SEALED]": "[SEALED]", "n": [20, True, None, 1.5]}]}
-    assert expected == without_texts(run, texts)
-    assert run is without_texts(run, [])
 
 
 def test_an_argument_that_looks_sealed_is_none():
