@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import weakref
@@ -40,7 +41,7 @@ from grace_kp.runtime._profiles import Known
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from grace_kp.approvals import Inbox, Webhook
+    from grace_kp.approvals import Inbox
     from grace_kp.confidence import ConfidenceFactors, RunEvidence
     from grace_kp.gating import GatedCall, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._assessment import RunJudge
     from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._promise import PromiseWatch
+    from grace_kp.settings import Settings
 
 
 NOT_JUDGED = "this gate asks for a judgement and got none"
@@ -57,52 +59,37 @@ NOT_JUDGED = "this gate asks for a judgement and got none"
 class LazyInbox(Resident):
     """The one inbox of a runtime."""
 
-    def __init__(
-        self,
-        store: Callable[[], object],
-        *,
-        domain: str,
-        groups: Mapping[str, Sequence[str]],
-        receivers: Callable[[], Sequence[Webhook]],
-    ) -> None:
-        self._store, self._domain, self._groups, self._receivers = store, domain, groups, receivers
+    def __init__(self, store: Callable[[], object], settings: Settings) -> None:
+        self._store, self._settings = store, settings
         self._lock = threading.Lock()
         self._inbox: Inbox | None = None
         watch(self)
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork."""
         return (self._lock,)
 
     def after_fork(self) -> None:
-        """Replace the lock in the child."""
         self._lock = threading.Lock()
 
     def get(self) -> Inbox:
-        """Return the inbox."""
         if self._inbox is None:
-            opening = self._opening(self._store())
+            from grace_kp.approvals import Inbox, Secret, webhooks_of
+
+            store = self._store()
+            tables: Any = getattr(store, "approvals", None)
+            if tables is None:
+                raise StoreError(
+                    f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
+                )
+            # Without the lock, which a fork waits for: a keyring starts processes.
+            settings, secret = self._settings, Secret.load()
+            receivers = webhooks_of(settings.webhook_url, settings.approval_link, dict(os.environ))
             with self._lock:
-                self._inbox = self._inbox or opening()
+                if self._inbox is None:
+                    inbox = Inbox(tables, domain=settings.domain, groups=settings.reviewers, secret=secret)
+                    inbox.notify(receivers)
+                    self._inbox = inbox
         return self._inbox
-
-    def _opening(self, store: object) -> Callable[[], Inbox]:
-        """Return what opens the inbox. The rest is done here, without the lock, which a fork waits for: a keyring starts processes."""
-        from grace_kp.approvals import Inbox, Secret
-
-        tables: Any = getattr(store, "approvals", None)
-        if tables is None:
-            raise StoreError(
-                f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
-            )
-        secret, receivers = Secret.load(), self._receivers()
-
-        def open_inbox() -> Inbox:
-            inbox = Inbox(tables, domain=self._domain, groups=self._groups, secret=secret)
-            inbox.notify(receivers)
-            return inbox
-
-        return open_inbox
 
 
 @dataclass(kw_only=True, eq=False)

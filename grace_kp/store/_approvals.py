@@ -75,31 +75,36 @@ UPDATE = f"UPDATE approvals SET ({COLUMNS}) = ({'?, ' * COLUMNS.count(',')}?) WH
 
 
 class ApprovalReads:
-    """Reads of the tables, see `Reads`. Each sees one state of them."""
+    """Reads of the tables. Each sees one state of them."""
 
     def _snapshot(self) -> AbstractContextManager[Connection]:
         raise NotImplementedError
 
     @property
     def identity(self) -> str:
+        """Id of the store, drawn when its tables were created. Copies have the same."""
         with self._snapshot() as connection:
             return identity_of(connection)
 
     def row(self, approval: str) -> Row | None:
+        """Return the row with this id; None if there is none."""
         found = self._find(f"SELECT {COLUMNS} FROM approvals WHERE id = ?", (approval,))  # noqa: S608
         return row_of(found[0]) if found else None
 
     def ids(self, begins: str, *, limit: int) -> list[str]:
+        """Return the ids with this prefix, at most `limit`, in alphabetical order."""
         within = "SELECT id FROM approvals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
         return [name for (name,) in self._find(within, (begins, begins + chr(sys.maxunicode), limit))]
 
     def rows(self, query: RowQuery) -> list[Row]:
+        """Return the rows that match, in the order of the query."""
         with self._snapshot() as connection:
             actions = _actions(connection, query.action)
             found = [] if actions == [] or query.limit == 0 else _find(connection, *listing(query, actions))
             return [row_of(values[:-1]) for values in found]
 
     def count(self, query: RowQuery) -> int:
+        """Return how many rows match, without the limit."""
         with self._snapshot() as connection:
             actions = _actions(connection, query.action)
             parts = [] if actions == [] else branches(query, actions)
@@ -107,15 +112,18 @@ class ApprovalReads:
             return sum(number for found in counted for (number,) in found)
 
     def link(self, seq: int) -> Link | None:
+        """Return the entry of the chain with this number; None if there is none."""
         found = self._find(f"{LINKS} WHERE seq = ?", (seq,))
         return link_of(found[0]) if found else None
 
     def links(
         self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
     ) -> list[Link]:
+        """Return entries after `after` by number; with `kept`, only entries that still have contents."""
         return self._links(f"{KEPT if kept else LINKS} WHERE seq > ?", "", after, limit, approval)
 
     def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
+        """Return the entries with smaller numbers than `before` (all when None), newest first."""
         return self._links(f"{LINKS} WHERE seq < ?", "DESC", sys.maxsize if before is None else before, limit, approval)
 
     def _links(self, select: str, order: str, seq: int, limit: int, approval: str | None) -> list[Link]:
@@ -124,14 +132,17 @@ class ApprovalReads:
         return [link_of(entry) for entry in found]
 
     def head(self) -> tuple[int, str]:
+        """Return the number and the hash of the newest entry; 0 and an empty string before the first."""
         found = self._find("SELECT seq, hash FROM approval_chain ORDER BY seq DESC LIMIT 1")
         return (int(found[0][0]), str(found[0][1])) if found else (0, "")
 
     def document(self, kind: str, name: str) -> bytes | None:
+        """Return a small document; None if there is none."""
         found = self._find("SELECT data FROM approval_documents WHERE kind = ? AND name = ?", (kind, name))
         return bytes(found[0][0]) if found else None
 
     def documents(self, kind: str) -> dict[str, bytes]:
+        """Return all documents of a kind, by name."""
         found = self._find("SELECT name, data FROM approval_documents WHERE kind = ? ORDER BY name", (kind,))
         return {name: bytes(data) for name, data in found}
 
@@ -141,7 +152,7 @@ class ApprovalReads:
 
 
 class ApprovalWrites(ApprovalReads):
-    """Writes over a connection whose transaction the caller has begun, up to a maximum number of rows; see `Writes`."""
+    """Writes over a connection whose transaction the caller has begun, up to a maximum number of rows."""
 
     has_forgotten = False
     """Whether deleted contents are still in the file."""
@@ -149,8 +160,6 @@ class ApprovalWrites(ApprovalReads):
     def __init__(self, connection: Connection, max_rows: int | None = None) -> None:
         self._lent: Connection | None = connection
         self._max_rows = max_rows
-        self._head: tuple[int, str] | None = None
-        """The newest entry: the transaction keeps others from appending one."""
 
     def end(self) -> None:
         """Refuse further use: the transaction has ended."""
@@ -166,6 +175,7 @@ class ApprovalWrites(ApprovalReads):
         return contextlib.nullcontext(self._connection)
 
     def put(self, row: Row) -> bool:
+        """Insert a row of revision 1, or replace the row of the previous revision; return False if another revision is there."""
         if row.revision == 1 and self._max_rows is not None and self.row(row.id) is None:
             # Rows are never deleted: the action of a forgotten one could run again.
             (rows,) = self._connection.execute("SELECT COALESCE(MAX(number), 0) FROM approvals").fetchone()
@@ -183,12 +193,8 @@ class ApprovalWrites(ApprovalReads):
             problem = f"the request {row.id!r} holds a value that SQLite cannot: {error}; use another"
             raise StoreError(problem) from error
 
-    def head(self) -> tuple[int, str]:
-        if self._head is None:
-            self._head = super().head()
-        return self._head
-
     def append(self, link: Link) -> None:
+        """Append an entry to the chain."""
         newest, _ = self.head()
         if link.seq != newest + 1:
             raise StoreError(f"entry {link.seq} cannot follow entry {newest} of the chain; append entry {newest + 1}")
@@ -196,15 +202,16 @@ class ApprovalWrites(ApprovalReads):
         self._connection.execute("INSERT INTO approval_chain VALUES (?, ?, ?, ?)", entry)
         if link.salt is not None or link.contents is not None:
             self._connection.execute("INSERT INTO approval_contents VALUES (?, ?, ?)", contents)
-        self._head = link.seq, link.hash
 
     def put_document(self, kind: str, name: str, data: bytes | None) -> None:
+        """Put a document, or delete it with None."""
         if data is None:
             self._connection.execute("DELETE FROM approval_documents WHERE kind = ? AND name = ?", (kind, name))
         else:
             self._connection.execute(PUT_DOCUMENT, (kind, name, data))
 
     def forget(self, seqs: Sequence[int]) -> int:
+        """Delete salt and contents of entries; return how many had some."""
         delete = "DELETE FROM approval_contents WHERE seq = ?"
         deleted = sum(self._connection.execute(delete, (seq,)).rowcount for seq in seqs)
         if deleted:
@@ -230,6 +237,7 @@ def _actions(connection: Connection, pattern: str | None) -> list[str] | None:
 
 
 def row_of(values: Sequence[Any]) -> Row:
+    """Return the row with these values of `COLUMNS`."""
     columns = dict(zip(_NAMES, values, strict=True))
     if columns["deadline"] == math.inf:
         columns["deadline"] = None
@@ -238,6 +246,7 @@ def row_of(values: Sequence[Any]) -> Row:
 
 
 def link_of(values: Sequence[Any]) -> Link:
+    """Return the entry with these values of `LINKS`."""
     seq, digest, approval, data, *contents = values
     salt, text = (None if value is None else _bytes_of(value) for value in contents)
     return Link(seq=seq, hash=digest, approval=approval, data=_bytes_of(data), salt=salt, contents=text)
@@ -386,10 +395,12 @@ class SqliteTables(ApprovalReads, Resident):
         """The `data_version` of the reading connection."""
 
     def fork_locks(self) -> Iterator[Lock]:
+        """Yield the locks that are held during a fork."""
         yield self._writing
         yield self._reading
 
     def after_fork(self) -> None:
+        """Open other connections in a forked child."""
         for connection, lock in ((self._writer, self._writing), (self._reader, self._reading)):
             if connection is not None and not leave_to_parent(connection, lock):
                 self._abandoned.append(connection)
@@ -560,6 +571,7 @@ class SqliteTables(ApprovalReads, Resident):
                 return self._leases.hold(self._writer)
 
     def is_alive(self, process: str) -> bool | None:
+        """Return whether the process with this id runs; None if that cannot be known."""
         with self._read() as connection:
             return self._leases.is_alive(connection, process)
 
@@ -605,6 +617,7 @@ class MemoryTables(ApprovalReads):
         return self._changes
 
     def hold(self) -> str:
+        """Return the id of this process."""
         with self._use():  # draws another id in a forked child
             return self._process
 
