@@ -4,7 +4,6 @@ from grace_kp.approvals._approvals import Approvals, Inbox, RequestStore, Resume
 from grace_kp.approvals._arguments import SEALED, Sealed, canonical, decode, encode
 from grace_kp.approvals._chain import (
     append,
-    contents_of,
     entry_of,
     export,
     forget,
@@ -24,22 +23,26 @@ from grace_kp.approvals._digest import (
     sealed_arguments,
     version_of,
 )
-from grace_kp.approvals._execution import PolicyNow
-from grace_kp.approvals._people import ACCOUNT, Actor, account_mark, person, reason_without_account
 from grace_kp.approvals._record import Approval, ApprovalFigures, approval_figures
 from grace_kp.approvals._request import (
+    ACCOUNT,
     ENTITLING,
     FOLLOWING,
     OPEN,
     RESPONSES,
+    Actor,
     ApprovalRequest,
     ApprovalState,
     Claimed,
     Decided,
     Earlier,
     Ended,
+    PolicyNow,
     Vote,
+    account_mark,
     new_approval_id,
+    person,
+    reason_without_account,
 )
 from grace_kp.approvals._schema import fitted_edit, schema_of
 from grace_kp.approvals._standing import Standing, check_standing, constraint_texts
@@ -55,8 +58,8 @@ from grace_kp.approvals._verify import (
     verify,
     write_checkpoint,
 )
-from grace_kp.approvals._watch import Change, Watcher
-from grace_kp.approvals._webhooks import Delivery, Notifier, Webhook, receiver_of, webhooks_of
+from grace_kp.approvals._watch import Change
+from grace_kp.approvals._webhooks import Delivery, Webhook, receiver_of, webhooks_of
 from grace_kp.approvals._words import (
     KEY_FIELD,
     NOT_COVERED,
@@ -100,7 +103,6 @@ __all__ = [
     "Inbox",
     "KeyTemplate",
     "Link",
-    "Notifier",
     "PolicyNow",
     "Reads",
     "RequestStore",
@@ -114,7 +116,6 @@ __all__ = [
     "Tables",
     "Verification",
     "Vote",
-    "Watcher",
     "Webhook",
     "Writes",
     "account_mark",
@@ -126,7 +127,6 @@ __all__ = [
     "checkpoint",
     "consents",
     "constraint_texts",
-    "contents_of",
     "deadline_text",
     "decode",
     "digest",

@@ -11,57 +11,64 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from abc import ABC, abstractmethod
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from grace_kp.approvals._chain import append_view, export, forget, was_viewed
-from grace_kp.approvals._decide import approve, conclude, edit, withdraw
+from grace_kp.approvals._chain import append, export, forget, was_viewed
 from grace_kp.approvals._execution import (
     Claim,
     check_new,
     claim,
-    digest_of_key,
     file_request,
+    hash_of,
     mark_restored,
     reconcile,
     release,
     settle,
 )
-from grace_kp.approvals._people import Actor
 from grace_kp.approvals._record import WAITER, past_records, pending_records, read_record
-from grace_kp.approvals._request import ENTITLING, ApprovalState
-from grace_kp.approvals._standing import Standing, all_standing, end_by_id, grant
+from grace_kp.approvals._request import ENTITLING, Actor, ApprovalState
+from grace_kp.approvals._standing import Standing, all_standing, end_by_id, grant, reject
 from grace_kp.approvals._tables import RowQuery
-from grace_kp.approvals._transaction import Transactions, check_actor, is_due, vote_of
+from grace_kp.approvals._transaction import (
+    CLOSING,
+    Transactions,
+    approve,
+    conclude,
+    edit,
+    is_due,
+    vote_of,
+    withdraw,
+)
 from grace_kp.approvals._verify import checkpoint, verify
-from grace_kp.approvals._watch import Changes
+from grace_kp.approvals._watch import Changes, Watcher
+from grace_kp.approvals._webhooks import Delivery
 from grace_kp.approvals._words import seconds_of
 from grace_kp.background import to_thread
 from grace_kp.errors import AlreadyDecided, ApprovalError, brief
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 
-    from grace_kp.approvals._execution import PolicyNow
+    from grace_kp.approvals._digest import Secret
     from grace_kp.approvals._record import Approval, RequestRecord
-    from grace_kp.approvals._request import ApprovalRequest
+    from grace_kp.approvals._request import ApprovalRequest, PolicyNow
+    from grace_kp.approvals._tables import Tables
     from grace_kp.approvals._transaction import Transaction
     from grace_kp.approvals._verify import Checkpoint, Verification
-    from grace_kp.approvals._watch import Watcher
-    from grace_kp.approvals._webhooks import Notifier
+    from grace_kp.approvals._webhooks import Webhook
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 
 
-VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw")
-"""The verbs that `decide_all` applies."""
+VERBS = ("approve", *CLOSING, "withdraw")
 
 
-class RequestVerbs(ABC):
+class RequestVerbs:
     """The verbs by which people act on the requests of a store.
 
     `by` is the person who decides: a name, which is only *stated*, or the `Actor` that a login has established. Each verb is idempotent: repeated
@@ -71,9 +78,8 @@ class RequestVerbs(ABC):
     """
 
     @property
-    @abstractmethod
     def _transactions(self) -> Transactions:
-        """Run the verbs on the store."""
+        raise NotImplementedError
 
     def pending(
         self,
@@ -114,7 +120,7 @@ class RequestVerbs(ABC):
         query = RowQuery(action=action, limit=limit, offset=offset)
         is_every = group is None and decider is None
         records = pending_records(tables, query, severity, None if is_every else is_wanted)
-        return [requests.show(tables, record) for record in records]
+        return [requests.show(record) for record in records]
 
     def history(
         self,
@@ -139,7 +145,7 @@ class RequestVerbs(ABC):
         self.sweep()
         tables = self._transactions.tables
         query = RowQuery(states=states, action=action, since=since, limit=limit, offset=offset)
-        return [self._transactions.show(tables, record) for record in past_records(tables, query, by)]
+        return [self._transactions.show(record) for record in past_records(tables, query, by)]
 
     def get(self, approval_id: str, *, by: str | Actor | None = None) -> Approval:
         """Return an approval, after writing what is due. With `by`, the chain records once that this person has seen this revision."""
@@ -148,8 +154,16 @@ class RequestVerbs(ABC):
         record = read_record(tables, approval_id)
         has_seen = viewer is None or was_viewed(tables, record.id, record.row.revision, viewer)
         if has_seen and not is_due(record, requests.clock(), tables):
-            return requests.show(tables, record)
-        return requests.change(_record_view, approval_id, viewer)
+            return requests.show(record)
+
+        def record_view(tx: Transaction) -> RequestRecord:
+            record = tx.read_due(approval_id)
+            revision = record.row.revision
+            if viewer is not None and not was_viewed(tx.writes, approval_id, revision, viewer):
+                append(tx.writes, "viewed", at=record.at(tx.now), approval=approval_id, revision=revision, actor=viewer)
+            return record
+
+        return requests.change(record_view)
 
     def approve(self, approval_id: str, *, by: str | Actor, note: str = "", digest: str | None = None) -> Approval:
         """Consent to the action with its arguments; with a quorum, this is one vote.
@@ -285,7 +299,8 @@ class RequestVerbs(ABC):
         return self._transactions.run(mark_restored, Actor.of(by))
 
     def _conclude(self, approval_id: str, verb: str, by: str | Actor, note: str, digest: str | None) -> Approval:
-        return self._transactions.change(conclude, approval_id, verb, actor=Actor.of(by), note=note, digest=digest)
+        close = reject if verb == "reject" else functools.partial(conclude, verb=verb)
+        return self._transactions.change(close, approval_id, actor=Actor.of(by), note=note, digest=digest)
 
 
 class RequestStore(Transactions, RequestVerbs):
@@ -313,18 +328,13 @@ class RequestStore(Transactions, RequestVerbs):
     def forbid(self, key: str, *, by: Actor, reason: str) -> None:
         """Cancel the requests of a key that are not claimed yet, because the policy forbids the action now."""
         states = (ApprovalState.PENDING, *sorted(ENTITLING))
-        for row in self.tables.rows(RowQuery(states=states, key=digest_of_key(key))):
+        for row in self.tables.rows(RowQuery(states=states, key=hash_of(key))):
             with contextlib.suppress(AlreadyDecided):  # it was claimed or has ended meanwhile
                 self.withdraw(row.id, by=by, reason=reason)
 
     def claim(self, approval_id: str, *, digest: str, version: str, policy: PolicyNow, by: Actor) -> Claim:
         """Take the one right to run the action."""
-
-        def take(tx: Transaction) -> Claim:
-            token, record = claim(tx, approval_id, digest=digest, version=version, policy=policy, actor=by)
-            return Claim(token, self.show(tx.writes, record))
-
-        return self.run(take)
+        return self.run(claim, approval_id, digest=digest, version=version, policy=policy, actor=by)
 
     def release(self, approval_id: str, token: str) -> Approval:
         """Give a claim back before anything was done; the decision can be claimed again until its use-by time."""
@@ -353,31 +363,35 @@ class RequestStore(Transactions, RequestVerbs):
 
     def grant(self, standing: Standing, *, by: Actor) -> Standing:
         """Record a standing approval and return it with its id. Repeating a grant, until the same moment, changes nothing."""
-        return self.run(grant, standing, by)
+        return self.run(grant, standing, Actor.of(by))
 
 
-def _record_view(tx: Transaction, approval_id: str, viewer: Actor | None) -> RequestRecord:
-    record = tx.read_due(approval_id)
-    if viewer is not None:
-        check_actor(viewer)
-        append_view(tx.writes, record.row, at=record.at(tx.now), actor=viewer)
-    return record
-
-
-@dataclass(kw_only=True, eq=False)
 class Inbox:
-    """Where the gates of a runtime file their requests."""
+    """Where the gates of a runtime file their requests, and from where receivers are notified."""
 
-    requests: RequestStore
-    watcher: Watcher
-    notifier: Notifier
-    domain: str
-    """The domain of the runtime; a part of each key."""
-
-    def __post_init__(self) -> None:
-        self.tables, self.secret, self.clock = self.requests.tables, self.requests.secret, self.requests.clock
+    def __init__(
+        self, tables: Tables, *, domain: str, groups: Mapping[str, Sequence[str]], secret: Secret | None
+    ) -> None:
+        self.tables, self.secret = tables, secret
+        self.domain = domain
+        """The domain of the runtime; a part of each key."""
+        self.requests = RequestStore(tables, groups=groups, secret=secret, on_commit=self._wake_deliveries)
+        self.clock, self.watcher = self.requests.clock, Watcher(tables)
         self.process = Actor.here("gate", channel="gate")
         """This process, as the author of claims and withdrawals."""
+        self._lock = threading.Lock()
+        self._deliveries: dict[str, Delivery] = {}
+
+    def notify(self, receivers: Iterable[Webhook]) -> None:
+        """Deliver new entries of the chain to these receivers, too."""
+        for receiver in receivers:
+            with self._lock:
+                if receiver.id not in self._deliveries:
+                    self._deliveries[receiver.id] = Delivery(self.tables, receiver)
+
+    def _wake_deliveries(self) -> None:
+        for delivery in list(self._deliveries.values()):
+            delivery.wake()
 
 
 def twin(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:

@@ -45,7 +45,6 @@ _PLAIN = {"builtins", "typing", "types", "abc", "collections", "collections.abc"
 
 
 def qualified_name(kind: type) -> str:
-    """Return module and name of a class."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -220,7 +219,6 @@ def encode(arguments: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, s
 
 
 def encode_value(value: object) -> Any:
-    """Return the encoding of one value."""
     encoder = _Encoder()
     try:
         encoded = encoder.of(value, 0)

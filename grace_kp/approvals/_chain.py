@@ -39,7 +39,7 @@ from grace_kp.approvals._tables import Link
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from grace_kp.approvals._people import Actor
+    from grace_kp.approvals._request import Actor
     from grace_kp.approvals._tables import Reads, Row, Tables, Writes
 
 
@@ -68,7 +68,6 @@ KINDS = frozenset(
         "refused",
     }
 )
-"""Kinds of entries."""
 SALT_BYTES = 16
 PAGE_BYTES = 1 << 22
 
@@ -85,8 +84,6 @@ def append(
     contents: Mapping[str, object] | None = None,
 ) -> Link:
     """Append an entry inside of a transaction, and return it. Put the row first: the entry records its state, digest and hash."""
-    if kind not in KINDS:
-        raise ValueError(f"the kind of an entry must be one of {', '.join(sorted(KINDS))}, not {kind!r:.60}")
     seq, previous = writes.head()
     stated = dict(facts or {})
     if approval is not None:
@@ -95,10 +92,7 @@ def append(
             found = "is not there" if row is None else f"has revision {row.revision}"
             raise ValueError(f"put the row of {approval} with revision {revision} before its entry: it {found}")
         stated |= row_facts(row)
-    try:
-        text = None if contents is None else json.dumps(contents, allow_nan=False, separators=(",", ":")).encode()
-    except TypeError as error:
-        raise ValueError(f"the contents of an entry must be JSON: {error}") from None
+    text = None if contents is None else json.dumps(contents, allow_nan=False, separators=(",", ":")).encode()
     salt = None if text is None else secrets.token_bytes(SALT_BYTES)
     entry = {
         "v": 1,
@@ -118,17 +112,10 @@ def append(
     return link
 
 
-def append_view(writes: Writes, row: Row, *, at: float, actor: Actor) -> Link | None:
-    """Record that a person has seen this revision of a request; return None if the chain records it already."""
-    if was_viewed(writes, row.id, row.revision, actor):
-        return None
-    return append(writes, "viewed", at=at, approval=row.id, revision=row.revision, actor=actor)
-
-
 def was_viewed(reads: Reads, approval: str, revision: int, actor: Actor) -> bool:
-    """Return whether the chain records that this person has seen this revision."""
+    """Return whether the chain records that this person has seen this revision or a later one."""
     return any(
-        entry["kind"] == "viewed" and entry["revision"] == revision and entry["actor"]["name"] == actor.name
+        entry["kind"] == "viewed" and entry["revision"] >= revision and entry["actor"]["name"] == actor.name
         for entry in map(entry_of, each_link(reads, approval=approval))
     )
 
@@ -170,7 +157,6 @@ def entry_hash(data: bytes) -> str:
 
 
 def commitment(salt: bytes, text: bytes) -> str:
-    """Return the commitment to contents."""
     return hashlib.sha256(salt + text).hexdigest()
 
 
@@ -244,8 +230,14 @@ def _forget(
     writes: Writes, batch: list[tuple[int, bool]], *, at: float, actor: Actor | None, facts: dict[str, object]
 ) -> int:
     deleted = writes.forget([seq for seq, _ in batch])
+    ranges: list[list[int]] = []  # they also span entries that never had contents
+    for seq, adjoins in batch:
+        if adjoins and ranges:
+            ranges[-1][1] = seq
+        else:
+            ranges.append([seq, seq])
     if deleted:
-        append(writes, "forgotten", at=at, actor=actor, facts={**facts, "count": deleted, "ranges": _spans_of(batch)})
+        append(writes, "forgotten", at=at, actor=actor, facts={**facts, "count": deleted, "ranges": ranges})
     return deleted
 
 
@@ -266,14 +258,3 @@ def _spans(tables: Tables, before: float) -> Iterator[tuple[int, bool]]:
         if is_due:
             yield link.seq, adjoins
         adjoins = is_due
-
-
-def _spans_of(batch: list[tuple[int, bool]]) -> list[list[int]]:
-    # Ranges also span entries that never had contents.
-    ranges: list[list[int]] = []
-    for seq, adjoins in batch:
-        if adjoins and ranges:
-            ranges[-1][1] = seq
-        else:
-            ranges.append([seq, seq])
-    return ranges

@@ -65,8 +65,7 @@ class Secret:
     __slots__ = ("_keys", "key_id")
 
     def __init__(self, text: str, *, place: str = "the key") -> None:
-        parts = [part.strip() for part in text.split(",")]
-        keys = [_Derived(_key_bytes(part, place)) for part in parts]
+        keys = [_Derived(_key_bytes(part.strip(), place)) for part in text.split(",")]
         self._keys = {key.id: key for key in reversed(keys)}
         self.key_id = keys[0].id
         """Names the current key. The key cannot be computed from it."""
@@ -78,11 +77,9 @@ class Secret:
         raise TypeError("a Secret is not pickled or copied; load it where it is needed")
 
     @classmethod
-    def load(cls, value: str | None = None, *, environ: Mapping[str, str] | None = None) -> Secret | None:
+    def load(cls) -> Secret | None:
         """Return the key of this installation; None where there is none."""
-        if value is not None:
-            return cls(value)
-        if text := (os.environ if environ is None else environ).get(VARIABLE):
+        if text := os.environ.get(VARIABLE):
             return cls(text, place=VARIABLE)
         kept = _from_keyring()
         return None if kept is None else cls(kept, place="the key in the keyring")
@@ -192,7 +189,6 @@ class SealNeeded(ValueError):
     """An argument must not reach the disk in the clear, and no key can seal it."""
 
     def __init__(self, parameter: str, why: str) -> None:
-        self.parameter = parameter
         super().__init__(
             f"the argument {parameter!r} {why}, and there is no key to seal it with; set {VARIABLE} to a key "
             '(`python -c "import secrets; print(secrets.token_urlsafe(32))"`), or keep one in the keyring as `key` of `grace_kp`'

@@ -23,16 +23,13 @@ from grace_kp.approvals._digest import (
     secret_parameters,
     without_texts,
 )
-from grace_kp.approvals._people import Actor, person
-from grace_kp.approvals._record import WAITER, RequestRecord, new_record, record_of, texts_in_sealed
-from grace_kp.approvals._request import ENTITLING, OPEN, ApprovalState
-from grace_kp.approvals._standing import all_standing, end, find_covering, give_back, reserve_use, use
+from grace_kp.approvals._record import WAITER, RequestRecord, new_record, read_record, record_of, texts_in_sealed
+from grace_kp.approvals._request import ENTITLING, OPEN, Actor, ApprovalState, person
+from grace_kp.approvals._standing import all_standing, end, give_back, reserve_use, use
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import (
-    ESCALATE,
     add_vote,
     already_decided,
-    check_actor,
     close,
     is_same_person,
     moment,
@@ -45,10 +42,10 @@ from grace_kp.pages import printable
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from grace_kp.approvals._record import Approval
-    from grace_kp.approvals._request import ApprovalRequest
+    from grace_kp.approvals._request import ApprovalRequest, PolicyNow
     from grace_kp.approvals._transaction import Transaction
 
 _S = ApprovalState
@@ -63,19 +60,10 @@ MAX_RUNS = 20
 
 
 def check_new(new: ApprovalRequest, unsealed: Mapping[str, Any] | None, *, is_lasting: bool) -> None:
-    """Refuse settings that cannot be used, and secrets in the clear."""
-    InterventionLevel(new.level)
-    for name, seconds in (("deadline", new.deadline_seconds), ("use_within", new.use_within_seconds)):
-        if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
-            raise ValueError(f"{name} must be 0 or more seconds, or None, not {seconds!r}")
-    action, groups, closed = new.on_deadline, new.groups, list_sealed(new.encoded)
-    is_known = action in {"cancel", "skip"} or (action.startswith(ESCALATE) and action.removeprefix(ESCALATE).strip())
-    _refuse(not is_known, f"on_deadline must be cancel, skip or escalate:GROUP, not {action!r:.60}")
-    has_quorum = type(new.quorum) is int and new.quorum >= 1
-    _refuse(not has_quorum, f"quorum must be a whole number of 1 or more, not {new.quorum!r:.60}")
-    has_identity = new.identity in {"authenticated", "stated"}
-    _refuse(not has_identity, f"identity must be authenticated or stated, not {new.identity!r:.60}")
-    _refuse(isinstance(groups, str), f"groups must be a list of names, not the string {groups!r:.60}")
+    """Refuse an endless deadline, and secrets in the clear."""
+    closed, seconds = list_sealed(new.encoded), new.deadline_seconds
+    is_endless = seconds is not None and not math.isfinite(seconds)
+    _refuse(is_endless, f"deadline must be a finite number of seconds, or None, not {seconds!r}")
     names = ", ".join(sorted(set(new.key_fields) & set(new.sealed)))
     _refuse(names, f"a key is kept in the clear, and {names} must not be")
     names = ", ".join(sorted(set(new.sealed) - set(closed)))
@@ -86,7 +74,7 @@ def check_new(new: ApprovalRequest, unsealed: Mapping[str, Any] | None, *, is_la
     if is_lasting:
         found = [*secret_parameters({name: value for name, value in new.encoded.items() if name not in closed})]
         words = [("key", new.key or ""), ("action", new.action), ("domain", new.domain)]
-        words += [("groups", group) for group in groups]
+        words += [("groups", group) for group in new.groups]
         found += [name for name, word in words if redact_text(word, identifiers=False) != word]
         _refuse(found, f"{'; '.join(found[:1])} holds a secret, which must not reach the disk in the clear")
 
@@ -96,9 +84,9 @@ def _refuse(is_wrong: object, problem: str) -> None:
         raise ValueError(problem)
 
 
-def digest_of_key(key: str) -> str:
-    """Return the digest that requests of a key are found by."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+def hash_of(text: str) -> str:
+    """Return the hash under which a key, or the token of a claim, is stored."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord:
@@ -106,7 +94,7 @@ def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, A
     new = replace(new, user=None if new.user is None else redact_text(new.user, identifiers=False))
     if new.key is None:
         return _create(tx, new, unsealed, None)
-    key = digest_of_key(new.key)
+    key = hash_of(new.key)
     return _join(tx, key, new, unsealed) or _find_refusal(tx, key, new, unsealed) or _create(tx, new, unsealed, key)
 
 
@@ -239,11 +227,10 @@ def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], 
     )
     facts: dict[str, Any] = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
     record = tx.write(None, record, "requested", actor=_gate(), facts=facts, contents=contents)
-    standing = find_covering(tx, record)
+    standing = reserve_use(tx, record)
     if standing is None or standing.granted_by is None:
         return record
     actor = Actor.from_dict({**standing.granted_by.to_dict(), "channel": "standing"})
-    reserve_use(tx, standing, record.id)
     after, facts = record.revise(standing=standing.id), {"standing": standing.id}
     return add_vote(tx, record, after, actor, verb="approve", note=standing.note, facts=facts)
 
@@ -274,14 +261,11 @@ class Claim:
     approval: Approval
 
 
-def claim(
-    tx: Transaction, approval_id: str, *, digest: str, version: str, policy: PolicyNow, actor: Actor
-) -> tuple[str, RequestRecord]:
-    """Take the one right to run the action; return the token and the record.
+def claim(tx: Transaction, approval_id: str, *, digest: str, version: str, policy: PolicyNow, actor: Actor) -> Claim:
+    """Take the one right to run the action.
 
     If the policy is stricter now or the standing approval has ended, the approval is cancelled, and `tx.error` holds the reason.
     """
-    check_actor(actor)
     record = tx.read_due(approval_id)
     if record.state not in ENTITLING:
         raise already_decided(record)
@@ -295,21 +279,21 @@ def claim(
         note = f"{refusal}; ask again"
         closed = close(tx, record, _S.CANCELLED, "withdrawn", actor=actor, verb="claim", note=note)
         tx.error = already_decided(closed, ending=f": {note}")
-        return "", closed
+        return Claim("", tx.show(closed))
     token, at, standing = secrets.token_urlsafe(32), record.at(tx.now), data["standing"]
     taken = {"at": at, "process": tx.tables.hold(), "actor": actor.to_dict()}
-    after = record.revise(_S.CLAIMED, claim=taken, token=_hash_of(token))
+    after = record.revise(_S.CLAIMED, claim=taken, token=hash_of(token))
     facts = {"process": taken["process"], "policy": policy.version, "version": data["version"]}
     written = tx.write(record, after, "claimed", actor=actor, facts=facts)
     if standing:
         facts, revision = {"standing": standing}, written.row.revision
         append(tx.writes, "standing_used", at=at, approval=written.id, revision=revision, actor=actor, facts=facts)
-    return token, written
+    return Claim(token, tx.show(written))
 
 
 def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
     """Give an unused claim back. The decision can be claimed again until its use-by time."""
-    record = tx.read(approval_id)
+    record = read_record(tx.writes, approval_id)
     _check_token(record, token)
     if record.state is not _S.CLAIMED:
         raise already_decided(record)
@@ -324,15 +308,11 @@ def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
 
 def _check_token(record: RequestRecord, token: str) -> None:
     known = record.data["token"]
-    if known is None or not hmac.compare_digest(known, _hash_of(token)):
+    if known is None or not hmac.compare_digest(known, hash_of(str(token))):
         raise NotEntitled(
             f"this token does not belong to the last claim of {record.id}, which is {record.state.value}; only the claimant reports",
             approval_id=record.id,
         )
-
-
-def _hash_of(token: str) -> str:
-    return hashlib.sha256(str(token).encode("utf-8", "replace")).hexdigest()
 
 
 def _check_call(tx: Transaction, record: RequestRecord, digest: str, version: str) -> None:
@@ -365,7 +345,7 @@ def settle(
             f"the outcome must be done, failed or unknown, not {brief(state)}", approval_id=str(approval_id)
         )
     report = _S(state)
-    record = tx.read(approval_id)
+    record = read_record(tx.writes, approval_id)
     _check_token(record, token)
     outcome = record.data["outcome"]
     if record.state is report and outcome is not None and not outcome["reconciled"]:
@@ -384,11 +364,10 @@ def reconcile(
     tx: Transaction, approval_id: str, *, actor: Actor, happened: bool, note: str, revision: int | None
 ) -> RequestRecord:
     """Record whether an action with an unknown outcome has happened, as a person states."""
-    check_actor(actor)
     if not isinstance(happened, bool):
         raise ApprovalError(f"happened must be True or False, not {brief(happened)}", approval_id=str(approval_id))
     note = clean_note(note, approval_id)
-    shown = tx.read(approval_id)
+    shown = read_record(tx.writes, approval_id)
     record = write_due(tx, shown)
     state = _S.DONE if happened else _S.NOT_DONE
     outcome = record.data["outcome"]
@@ -420,7 +399,6 @@ def reconcile(
 
 def mark_restored(tx: Transaction, actor: Actor) -> int:
     """Mark all requests that may have run in the lost part of the history as unknown; return their number."""
-    check_actor(actor)
     states = (_S.APPROVED, _S.EDITED, _S.CLAIMED)
     rows = tx.writes.rows(RowQuery(states=states, limit=None))
     note = "the store was restored from a backup; whether this was carried out afterwards is not known"
@@ -466,33 +444,3 @@ def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool
 
 def _error(tx: Transaction, record: RequestRecord, error: str) -> str:
     return tx.hide_sealed(record, clean_note(error[:200], record.id, what="error"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyNow:
-    """The current requirements of the policy of an action."""
-
-    denies: bool = False
-    """Whether the action is forbidden."""
-    floor: str | None = None
-    """The mildest level of the action; None for any."""
-    groups: tuple[str, ...] = ()
-    """Groups whose members may decide; empty for everyone."""
-    quorum: int = 1
-    identity: str = "stated"
-    """Votes that a quorum above 1 counts: only `authenticated` ones, or also those of `stated` names."""
-    version: str = ""
-
-    def stricter_than(self, *, level: str, groups: Collection[str], quorum: int, identity: str) -> str:
-        """Return why this policy is stricter than these settings, or an empty string. Fewer groups are stricter, and any group is stricter than none."""
-        if self.denies:
-            return "the policy forbids the action now"
-        if self.floor is not None and InterventionLevel(self.floor).severity > InterventionLevel(level).severity:
-            return f"the policy requires {self.floor} now, and the decision was asked for at {level}"
-        if self.quorum > quorum:
-            return f"the policy requires {self.quorum} people now, and the decision needed {quorum}"
-        if self.quorum > 1 and self.identity != identity == "stated":
-            return "the policy counts authenticated people alone now"
-        if self.groups and (not groups or not set(groups) <= set(self.groups)):
-            return f"the policy requires a member of {' or '.join(self.groups)} now"
-        return ""

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals._arguments import decode
 from grace_kp.approvals._chain import contents_of
 from grace_kp.approvals._digest import clean_json, list_sealed, opened_arguments, operation_of, sealed_texts
-from grace_kp.approvals._people import Actor, person, reason_without_account
 from grace_kp.approvals._request import (
     ENTITLING,
+    Actor,
     ApprovalRequest,
     ApprovalState,
     Claimed,
@@ -28,6 +28,8 @@ from grace_kp.approvals._request import (
     Earlier,
     Ended,
     Vote,
+    person,
+    reason_without_account,
 )
 from grace_kp.approvals._tables import Row, RowQuery
 from grace_kp.errors import StoreError, UnknownApproval, brief
@@ -82,23 +84,20 @@ class RequestRecord:
 
     @property
     def id(self) -> str:
-        """Id of the approval."""
         return self.row.id
 
     @property
     def state(self) -> ApprovalState:
-        """Its state."""
         return ApprovalState(self.row.state)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Groups whose members may decide now."""
         return tuple(self.data["groups"])
 
     @property
     def due(self) -> float | None:
         """Time at which it is due, in seconds since the epoch; None for never."""
-        return _due_of(self.state, self.data)
+        return self.row.deadline
 
     @property
     def closer(self) -> Actor | None:
@@ -114,27 +113,20 @@ class RequestRecord:
         """Return the record with another state, digest or data, and the columns that follow from them."""
         after = {**self.data, **data}
         state = self.state if state is None else state
+        deadline, process = None, None
+        if state is _PENDING or state in ENTITLING:
+            deadline, process = after["deadline" if state is _PENDING else "use_by"], after["waiter"]
+        elif state in {ApprovalState.CLAIMED, ApprovalState.UNKNOWN} and after["claim"]:
+            process = after["claim"]["process"]
         row = replace(
             self.row,
             state=state.value,
             digest=self.row.digest if digest is None else digest,
             level=InterventionLevel(after["level"]).severity,
-            deadline=_due_of(state, after),
-            waiter=_process_of(state, after),
+            deadline=deadline,
+            waiter=process,
         )
         return RequestRecord(row, after)
-
-
-def _due_of(state: ApprovalState, data: Mapping[str, Any]) -> float | None:
-    if state is _PENDING:
-        return data["deadline"]  # type: ignore[no-any-return]
-    return data["use_by"] if state in ENTITLING else None
-
-
-def _process_of(state: ApprovalState, data: Mapping[str, Any]) -> str | None:
-    if state in {ApprovalState.CLAIMED, ApprovalState.UNKNOWN} and data["claim"]:
-        return data["claim"]["process"]  # type: ignore[no-any-return]
-    return data["waiter"] if state is _PENDING or state in ENTITLING else None
 
 
 def new_record(
@@ -176,7 +168,6 @@ def new_record(
 
 
 def record_of(row: Row) -> RequestRecord:
-    """Return the record of a row."""
     try:
         data = json.loads(row.data)
         ApprovalState(row.state)

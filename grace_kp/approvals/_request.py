@@ -1,4 +1,4 @@
-"""A request for approval, in the one form that gates, stores, pages and programs share, and its states.
+"""A request for approval, in the one form that gates, stores, pages and programs share; its states; and the people who act on it.
 
     pending ──┬─ approve ──> approved ──┬─ claim ──> claimed ──┬─ the action returned ──────────> done
               ├─ edit ─────> edited ────┤                      ├─ the action raised ────────────> failed
@@ -20,22 +20,33 @@
 
 Only `RequestStore.restored` makes the last change: the action may have run after the backup. Only a claim permits a run. `failed` means that the
 action raised, not that it had no effect. A state without a successor is final.
+
+Votes that wait for others, and standing approvals, count only while their author may decide. A person who has lost an account of `grace-kp serve`, or
+its right to decide, may not. Complete decisions stay.
 """
 
 from __future__ import annotations
 
+import getpass
+import json
+import re
 import secrets
-from dataclasses import asdict, dataclass, field, replace
+import socket
+import unicodedata
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.levels import InterventionAction
+from grace_kp.errors import ApprovalError
+from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.pages import printable
+from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-    from grace_kp.approvals._people import Actor
+    from grace_kp.approvals._tables import Reads
 
 
 class ApprovalState(StrEnum):
@@ -93,6 +104,115 @@ RESPONSES: Mapping[ApprovalState, InterventionAction] = MappingProxyType(
     }
 )
 """The response of a gate to each decision."""
+
+
+# People
+
+
+_HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Invisible characters outside of the category Cf."""
+
+
+def person(name: str) -> str:
+    """Normalise a name so that spelling variants count as one person in a quorum: case, width, spaces, invisible characters, and secrets, which are redacted."""
+    name = redact_text(name, identifiers=False)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    shown = (each for each in folded if unicodedata.category(each) != "Cf" and not _HIDDEN.match(each))
+    return " ".join("".join(shown).split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """A person or a process. A name is *stated* unless a login has established it. Secrets in names are redacted, and such a name is only stated."""
+
+    name: str
+    channel: str = "python"
+    """Where the verb was called: `python`, `cli`, `web`, `console`, `gate`, `standing`."""
+    authenticated: bool = False
+    """Whether a login has established the name; `by=` only states it."""
+    os_user: str = ""
+    host: str = ""
+    account: str = ""
+    """Mark of the account of `grace-kp serve` under which the person was logged in; empty without one."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.name, str) and (name := redact_text(self.name, identifiers=False)) != self.name:
+            object.__setattr__(self, "name", name)
+            object.__setattr__(self, "authenticated", False)  # other secrets give the same name
+
+    @classmethod
+    def of(cls, by: str | Actor) -> Actor:
+        """Return the actor, or an actor in this process with this name.
+
+        Raises:
+            ValueError, ApprovalError: the name cannot be used.
+        """
+        actor = by if isinstance(by, Actor) else cls.here(by)
+        if not isinstance(actor.name, str) or not person(actor.name) or len(actor.name) > 200:
+            raise ApprovalError("an actor needs a name of 1 to 200 characters")
+        return actor
+
+    @classmethod
+    def here(cls, name: str, *, channel: str = "python", authenticated: bool = False, account: str = "") -> Actor:
+        """Return the actor with this name, in this process."""
+        if not isinstance(name, str) or not name.strip() or len(name) > 200:
+            raise ValueError(f"by must be a name of 1 to 200 characters, not {name!r:.60}")
+        return cls(
+            name=name.strip(),
+            channel=channel,
+            authenticated=authenticated,
+            os_user=_os_user(),
+            host=socket.gethostname(),
+            account=account,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the actor as JSON without empty fields."""
+        return {name: value for name in _NAMES if (value := getattr(self, name)) != ""}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Actor:
+        """Return an actor from its JSON."""
+        return cls(**data)
+
+
+_NAMES = tuple(item.name for item in fields(Actor))
+
+
+def _os_user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no entry for the user id, as in some containers
+        return ""
+
+
+ACCOUNT = "account"
+"""Kind of the documents that hold the accounts of `grace-kp serve`, by id."""
+DECIDING_ROLES = frozenset({"approver", "admin"})
+
+
+def account_mark(created: float) -> str:
+    """Return the mark of an account by its time of creation, which tells it from a later account of the same name."""
+    return f"{created:.6f}"
+
+
+def reason_without_account(reads: Reads, actor: Actor) -> str:
+    """Return why the account of an actor may no longer decide; an empty string if it may, or without an account."""
+    if not actor.account:
+        return ""
+    name, data = printable(actor.name, replace="?"), reads.document(ACCOUNT, person(actor.name))
+    try:
+        account = json.loads(data) if data else None
+        if account is None or account_mark(account["created"]) != actor.account:
+            return f"the account of {name} was removed"
+        if account["role"] not in DECIDING_ROLES:
+            return f"the role of {name} no longer includes decisions"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"the account of {name} cannot be read"
+    return ""
+
+
+# Requests
 
 
 _NOT_IN_JSON = ("asked_encoded", "deadline_seconds", "use_within_seconds", "encoded")
@@ -260,3 +380,33 @@ class ApprovalRequest:
         document["arguments"], document["asked"] = document["encoded"], document["asked_encoded"]
         left_out = _NOT_IN_JSON if self.asked_encoded is not None else (*_NOT_IN_JSON, "asked")
         return {name: value for name, value in document.items() if name not in left_out}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyNow:
+    """The current requirements of the policy of an action."""
+
+    denies: bool = False
+    """Whether the action is forbidden."""
+    floor: str | None = None
+    """The mildest level of the action; None for any."""
+    groups: tuple[str, ...] = ()
+    """Groups whose members may decide; empty for everyone."""
+    quorum: int = 1
+    identity: str = "stated"
+    """Votes that a quorum above 1 counts: only `authenticated` ones, or also those of `stated` names."""
+    version: str = ""
+
+    def stricter_than(self, *, level: str, groups: Collection[str], quorum: int, identity: str) -> str:
+        """Return why this policy is stricter than these settings, or an empty string. Fewer groups are stricter, and any group is stricter than none."""
+        if self.denies:
+            return "the policy forbids the action now"
+        if self.floor is not None and InterventionLevel(self.floor).severity > InterventionLevel(level).severity:
+            return f"the policy requires {self.floor} now, and the decision was asked for at {level}"
+        if self.quorum > quorum:
+            return f"the policy requires {self.quorum} people now, and the decision needed {quorum}"
+        if self.quorum > 1 and self.identity != identity == "stated":
+            return "the policy counts authenticated people alone now"
+        if self.groups and (not groups or not set(groups) <= set(self.groups)):
+            return f"the policy requires a member of {' or '.join(self.groups)} now"
+        return ""

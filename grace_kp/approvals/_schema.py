@@ -289,7 +289,7 @@ class _Fit:
         if branches:
             return self._branch(branches, value, place)
         if tag and tag not in {*_NUMBERS, "$dict"} and schema.keys() & {"type", "enum", "const"}:
-            raise Misfit(f"{place}: a {tag[1:]} does not fit, it takes {_kind(schema)}")
+            raise Misfit(f"{place}: a {tag[1:]} does not fit the type {schema.get('type', 'of its values')}")
         if isinstance(value, list):
             return self._items(schema, value, place)
         if isinstance(value, dict) and not tag:
@@ -416,14 +416,3 @@ def _number(text: str) -> Any:
     if not math.isfinite(value):
         return text
     return int(value) if value.is_integer() else value
-
-
-def _kind(schema: dict[str, Any]) -> str:
-    kinds = {
-        "string": "a string",
-        "integer": "an integer",
-        "number": "a number",
-        "array": "a list",
-        "object": "an object",
-    }
-    return kinds.get(str(schema.get("type")), "something else")

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals._arguments import MAX_DEPTH, canonical
 from grace_kp.approvals._chain import append
 from grace_kp.approvals._digest import clean_note, secret_parameters
-from grace_kp.approvals._people import Actor
-from grace_kp.approvals._record import STANDING, record_of, stored_arguments
-from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._record import STANDING, read_record, record_of, stored_arguments
+from grace_kp.approvals._request import ENTITLING, Actor, ApprovalState
 from grace_kp.approvals._tables import RowQuery
-from grace_kp.approvals._transaction import DEADLINE, check_actor, close, is_same_person
+from grace_kp.approvals._transaction import DEADLINE, close, conclude, is_same_person
 from grace_kp.approvals._words import json_text
 from grace_kp.errors import ApprovalError, UnknownApproval, brief
 
@@ -168,7 +167,6 @@ def check_standing(standing: Standing, now: float) -> None:
 
 
 def read_standing(reads: Reads, standing_id: str) -> Standing:
-    """Return the standing approval with an id."""
     data = reads.document(STANDING, standing_id) if isinstance(standing_id, str) else None
     if data is None:
         raise ApprovalError(f"no standing approval has the id {brief(standing_id)}")
@@ -216,7 +214,6 @@ def constraint_texts(standing: Standing) -> list[tuple[str, str]]:
 
 def grant(tx: Transaction, standing: Standing, actor: Actor) -> Standing:
     """Record a standing approval, or return an identical one of this person."""
-    check_actor(actor)
     check_standing(standing, tx.now)
     _check_open(tx, standing)
     wanted = replace(_terms(standing), ended="", note=clean_note(standing.note, ""))
@@ -250,8 +247,8 @@ def _check_open(tx: Transaction, standing: Standing) -> None:
         )
 
 
-def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
-    """Return the standing approval that covers a request and ends first; None if there is none."""
+def reserve_use(tx: Transaction, record: RequestRecord) -> Standing | None:
+    """Reserve one use of the standing approval that covers a request and ends first, and return it; None if there is none."""
     every = all_standing(tx.writes)
     for standing in every:
         # Recorded, so that a clock that is set back does not revive it.
@@ -264,12 +261,11 @@ def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
         for standing in every
         if standing.holds(tx.now) and _is_about(tx, standing, record) and _may_grant(tx, standing, record)
     ]
-    return min(found, key=lambda standing: standing.until) if found else None
-
-
-def reserve_use(tx: Transaction, standing: Standing, approval_id: str) -> None:
-    """Reserve one use for a request that was approved."""
-    _put_standing(tx, replace(standing, open=(*standing.open, approval_id)))
+    if not found:
+        return None
+    first = min(found, key=lambda standing: standing.until)
+    _put_standing(tx, replace(first, open=(*first.open, record.id)))
+    return first
 
 
 def use(tx: Transaction, record: RequestRecord) -> str:
@@ -293,18 +289,21 @@ def give_back(tx: Transaction, record: RequestRecord) -> None:
     _put_standing(tx, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
 
 
-def end_covering(tx: Transaction, record: RequestRecord, actor: Actor) -> None:
-    """End the standing approvals that cover a rejected request."""
-    for standing in all_standing(tx.writes):
-        if not standing.ended and _is_about(tx, standing, record):
-            end(tx, standing, actor, f"{record.id}, which it covers, was rejected")
+def reject(tx: Transaction, approval_id: str, *, actor: Actor, note: str, digest: str | None) -> RequestRecord:
+    """Reject a request, and end the standing approvals that cover it."""
+    closed = conclude(tx, approval_id, "reject", actor=actor, note=note, digest=digest)
+    is_repeated = tx.changes == tx.changes_due
+    for standing in [] if is_repeated else all_standing(tx.writes):
+        if not standing.ended and _is_about(tx, standing, closed):
+            end(tx, standing, actor, f"{closed.id}, which it covers, was rejected")
+    return closed
 
 
 def end(tx: Transaction, standing: Standing, actor: Actor, reason: str) -> Standing:
     """End a standing approval and cancel requests that it approved and that are not claimed yet."""
     for approval_id in standing.open:
         try:
-            record = tx.read(approval_id)
+            record = read_record(tx.writes, approval_id)
         except UnknownApproval:  # deleted with its contents
             continue
         if record.state in ENTITLING and record.data["standing"] == standing.id:
@@ -319,7 +318,6 @@ def end(tx: Transaction, standing: Standing, actor: Actor, reason: str) -> Stand
 
 def end_by_id(tx: Transaction, standing_id: str, actor: Actor, reason: str) -> Standing:
     """End the standing approval with an id; one that has ended stays as it is."""
-    check_actor(actor)
     standing = read_standing(tx.writes, standing_id)
     if standing.ended:
         return standing

@@ -81,7 +81,7 @@ class Reads(Protocol):
 
     @property
     def identity(self) -> str:
-        """Id of the store, drawn when its tables are created. A copy has the same; see `check_place`."""
+        """Id of the store, drawn when its tables are created. A copy has the same."""
 
     def row(self, approval: str) -> Row | None:
         """Return the row with this id; None if there is none."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.approvals._chain import SALT_BYTES, commitment, contents_of, each_link, entry_bytes, entry_hash, row_facts
-from grace_kp.approvals._people import ACCOUNT
 from grace_kp.approvals._record import STANDING
+from grace_kp.approvals._request import ACCOUNT
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.errors import ApprovalError, brief
 
@@ -342,7 +342,11 @@ class _Pass:
     def _forget(self, seq: int, facts: Mapping[str, Any]) -> None:
         """Compare the contents that are missing with a deletion that an entry records."""
         missing = 0
-        for first, last in _ranges(facts, seq):
+        for pair in facts.get("ranges") or ():
+            is_pair = isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)
+            if not is_pair or not 0 < pair[0] <= pair[1] < seq:
+                continue  # impossible
+            first, last = pair
             states = self._contents[first : last + 1]
             self._contents[first : last + 1] = bytes(len(states))
             missing += states.count(_DELETED)
@@ -511,14 +515,3 @@ def _entry(link: Link) -> dict[str, Any] | None:
     has_kinds = all(isinstance(entry[name], kind) for name, kind in _ENTRY_FIELDS.items())
     is_whole = has_kinds and entry["v"] == 1 and (entry["approval"] is None) == (entry["revision"] is None)
     return entry if is_whole else None
-
-
-def _ranges(facts: Mapping[str, Any], seq: int) -> list[tuple[int, int]]:
-    """Return the first and last numbers of entries whose contents were deleted; impossible ranges are dropped."""
-    found = []
-    for pair in facts.get("ranges") or ():
-        if isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair):
-            first, last = pair
-            if 0 < first <= last < seq:
-                found.append((first, last))
-    return found

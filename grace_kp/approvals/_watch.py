@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import each_link, entry_of
-from grace_kp.approvals._people import Actor
+from grace_kp.approvals._request import Actor
 from grace_kp.background import Latch, Resident, Worker, running_loop, to_thread, watch
 from grace_kp.errors import StoreError
 from grace_kp.trace import redacted_error
@@ -36,30 +36,23 @@ SLEEP_SECONDS = 60.0
 _log = logging.getLogger("grace_kp.approvals")
 
 
+@dataclass(slots=True, eq=False)
 class Waiter:
     """One waiter for changes of one approval, or of all. It reads the store when it is woken, possibly without a change."""
 
-    __slots__ = ("_look", "_wake", "approval", "due")
-
-    def __init__(self, approval: str | None, look: Callable[[], bool]) -> None:
-        self.approval = approval
-        self.due: float | None = None
-        """Time at which to be woken without a change, in seconds since the epoch."""
-        self._look = look
-        self._wake: Callable[[], object] | None = None
-
-    def wake(self) -> None:
-        """Let the waiter read the store."""
-        wake = self._wake
-        if wake is not None:
-            wake()
+    approval: str | None
+    look: Callable[[], bool]
+    """Makes the watcher look soon; returns whether it can."""
+    due: float | None = None
+    """Time at which to be woken without a change, in seconds since the epoch."""
+    wake: Callable[[], object] = lambda: None
 
     @contextmanager
     def in_thread(self) -> Iterator[Callable[[], object]]:
         """Return a function that waits in this thread until there may be a change."""
         latch = Latch()
-        self._wake = latch.open
-        yield lambda: latch.wait(SLEEP_SECONDS if self._look() else LOOK_SECONDS)
+        self.wake = latch.open
+        yield lambda: latch.wait(SLEEP_SECONDS if self.look() else LOOK_SECONDS)
 
     @contextmanager
     def on_loop(self) -> Iterator[Callable[[], Awaitable[None]]]:
@@ -72,18 +65,18 @@ class Waiter:
             try:
                 loop.call_soon_threadsafe(changed.set)
             except RuntimeError:  # the loop is closed
-                self._wake = None
+                self.wake = lambda: None
 
         async def sleep() -> None:
             # Not `asyncio.wait_for`: before Python 3.12 it loses a cancellation that arrives together with the change.
-            timer = loop.call_later(SLEEP_SECONDS if self._look() else LOOK_SECONDS, changed.set)
+            timer = loop.call_later(SLEEP_SECONDS if self.look() else LOOK_SECONDS, changed.set)
             try:
                 await changed.wait()
             finally:
                 timer.cancel()
             changed.clear()
 
-        self._wake = wake
+        self.wake = wake
         yield sleep
 
 
@@ -96,10 +89,10 @@ class Watcher(Resident):
     def __init__(self, tables: Tables, *, clock: Callable[[], float] = time.time) -> None:
         self.tables, self.clock = tables, clock
         self._worker = Worker(self._look, name="approvals")
-        self._begin()
+        self.after_fork()
         watch(self)
 
-    def _begin(self) -> None:
+    def after_fork(self) -> None:
         self._lock = threading.Lock()
         self._waiters: dict[int, Waiter] = {}
         self._holders: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -108,12 +101,7 @@ class Watcher(Resident):
         self._changes: int | None = None
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return the lock that is held during a fork."""
         return (self._lock,)
-
-    def after_fork(self) -> None:
-        """Forget the parent's waiters."""
-        self._begin()
 
     @contextmanager
     def waiting(self, approval: str | None) -> Iterator[Waiter]:
@@ -136,7 +124,6 @@ class Watcher(Resident):
         self._worker.wake()
 
     def let_go(self, holder: object) -> None:
-        """Stop the renewals for this holder."""
         with self._lock:
             self._holders.discard(holder)
 

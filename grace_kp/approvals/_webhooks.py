@@ -36,7 +36,7 @@ from grace_kp.trace import redacted_error
 from grace_kp.trace.redaction import redact_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from grace_kp.approvals._tables import Link, Reads, Row, Tables
 
@@ -216,7 +216,6 @@ class MessageRefused(Exception):
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> None:
-    """Post a message."""
     try:
         # The transport limits each read; this limits the whole request.
         status, wait_seconds = call_within(
@@ -337,7 +336,8 @@ class Delivery(Resident):
             self._closed = True
             self._changed.notify_all()
         self._worker.stop(0.1)
-        if not flushed and (left := self._left(self._cursor(self._tables)["seq"])):
+        unsent = islice(each_link(self._tables, after=self._cursor(self._tables)["seq"]), AT_MOST_COUNTED)
+        if not flushed and (left := sum(entry_of(link)["kind"] in self._webhook.events for link in unsent)):
             later = "; the next process that uses the store sends them" if self._tables.lasting else ""
             report_loss(f"{left} notifications were not delivered to {self._webhook.receiver} before the end{later}")
         with suppress(_Elsewhere):
@@ -347,12 +347,6 @@ class Delivery(Resident):
     def at_exit(self) -> None:
         """Deliver the rest within the time of an exit."""
         self.close(EXIT_SECONDS)
-
-    def status(self) -> dict[str, Any]:
-        """Return the state of this receiver: numbers of messages delivered, lost and waiting, and the last problem."""
-        cursor = self._cursor(self._tables)
-        known = {name: cursor[name] for name in ("receiver", "delivered", "lost", "problem")}
-        return {**known, "waiting": self._left(cursor["seq"])}
 
     def _work(self) -> float | None:
         try:
@@ -464,33 +458,3 @@ class Delivery(Resident):
         if problem != self._warned:
             self._warned = problem
             _log.warning("notifications to %s wait: %s", self._webhook.receiver, problem)
-
-    def _left(self, seq: int) -> int:
-        links = islice(each_link(self._tables, after=seq), AT_MOST_COUNTED)
-        return sum(entry_of(link)["kind"] in self._webhook.events for link in links)
-
-
-class Notifier:
-    """The deliveries to the receivers of a runtime, in the background."""
-
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
-        self._lock = threading.Lock()
-        self._deliveries: dict[str, Delivery] = {}
-
-    def add(self, receivers: Iterable[Webhook]) -> None:
-        """Deliver new entries to these receivers, too."""
-        for receiver in receivers:
-            with self._lock:
-                if receiver.id not in self._deliveries:
-                    self._deliveries[receiver.id] = Delivery(self.tables, receiver)
-
-    def wake(self) -> None:
-        """Deliver new entries soon."""
-        for delivery in list(self._deliveries.values()):
-            delivery.wake()
-
-    def flush(self, seconds: float) -> bool:
-        """Wait until everything is delivered; return False after `seconds`."""
-        flushed = [delivery.flush(seconds) for delivery in list(self._deliveries.values())]
-        return all(flushed)

@@ -37,8 +37,7 @@ from grace_kp.pages import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from grace_kp.approvals._people import Actor
-    from grace_kp.approvals._request import ApprovalRequest
+    from grace_kp.approvals._request import Actor, ApprovalRequest
 
 
 NOT_COVERED = "not covered by the decision: it may be another value when the action runs"
@@ -82,21 +81,19 @@ def rule_text(approval: ApprovalRequest) -> str:
     return who
 
 
+_PROCESSES: Mapping[str | bool | None, str] = {
+    "raise": "no process waits; the program asks again and then runs the action",
+    "hand_over": "no process waits; `grace-kp approvals work` carries out what is approved",
+    "interrupt": "no process waits; the graph is resumed with the decision",
+    True: "a live process waits for the decision",
+    False: "the process that waited is gone; `grace-kp approvals work` carries out what is approved",
+    None: "it cannot be known whether the process still waits",
+}
+
+
 def process_text(approval: ApprovalRequest) -> str:
     """Return which process waits for the decision or runs the action."""
-    match approval.waits:
-        case "raise":
-            return "no process waits; the program asks again and then runs the action"
-        case "hand_over":
-            return "no process waits; `grace-kp approvals work` carries out what is approved"
-        case "interrupt":
-            return "no process waits; the graph is resumed with the decision"
-        case _:
-            return {
-                True: "a live process waits for the decision",
-                False: "the process that waited is gone; `grace-kp approvals work` carries out what is approved",
-                None: "it cannot be known whether the process still waits",
-            }[approval.is_awaited]
+    return _PROCESSES.get(approval.waits) or _PROCESSES[approval.is_awaited]
 
 
 def deadline_text(approval: ApprovalRequest) -> str:

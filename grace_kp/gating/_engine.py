@@ -25,7 +25,7 @@ from grace_kp.gating._case import Consent, HeldRefusal
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, EngineStep, Failed, NoAnswer, Notify, RunAction, Work
-from grace_kp.gating._ledger import EarlierRun, LedgerEntry, blocks
+from grace_kp.gating._ledger import EarlierRun, LedgerEntry
 from grace_kp.gating._modification import consent_to_changes
 from grace_kp.gating._outcome import (
     CANCELLED,
@@ -512,7 +512,7 @@ def execution(call: Execution) -> Generator[EngineStep, Any, Outcome]:
     if ledger_entry is not None:
         kept = call.result_to_keep(ended.value) if isinstance(ended, Returned) and ended is outcome else (None, False)
         # A result that is kept is redacted first, which may take long.
-        takes_long = blocks(ledger_entry) or kept[1]
+        takes_long = ledger_entry.blocks or kept[1]
         settled = yield Work(lambda: _settle(ledger_entry, ended, kept), takes_long, writes=True)
         if isinstance(settled, Failed):
             entry.state_ledger_error(settled.error)
@@ -529,7 +529,7 @@ def _claim(call: Execution, entry: AtMostOnce) -> Generator[EngineStep, Any, Ear
         return earlier
 
     try:
-        earlier = yield Work(take, blocks(entry), writes=True)
+        earlier = yield Work(take, entry.blocks, writes=True)
         if isinstance(earlier, EarlierRun) and call.inquiry is not None and call.inquiry.may_wait:
             yield Await(call.inquiry)
             earlier = yield Work(take, writes=True)
@@ -558,7 +558,7 @@ def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, b
 def _take_back(call: Execution) -> Generator[EngineStep, Any, None]:
     """Release the claim. If that fails, the action counts as begun and never runs again."""
     if call.ledger_entry is not None:
-        released = yield Work(call.ledger_entry.release, blocks(call.ledger_entry), writes=True)
+        released = yield Work(call.ledger_entry.release, call.ledger_entry.blocks, writes=True)
         if isinstance(released, Failed):
             call.entry.state_ledger_error(released.error)
 

@@ -113,11 +113,15 @@ _log = logging.getLogger("grace_kp.approvals")
 class Inquiry:
     """The request of one call, and the entry under which it runs."""
 
+    blocks = True
+    """Whether a claim or an outcome may wait for a disk."""
+
     def __init__(
         self, case: GatedCall, terms: Terms, reviewer: InboxReviewer, approval: Approval | None = None
     ) -> None:
         self._case, self._terms, self._reviewer = case, terms, reviewer
-        self.waits = reviewer.waits
+        self.waits = "wait" if reviewer.wait is True else str(reviewer.wait)
+        """How the caller waits, as an approval states it: `wait`, `raise`, `hand_over` or `interrupt`."""
         self.joined = False
         """Whether the call has joined an earlier request."""
         self._approval = approval
@@ -156,7 +160,7 @@ class Inquiry:
         if case.is_changed(case.bound, request.digest):
             raise ActionCancelled(f"the arguments of {case.action} were changed while they were read; it was not run")
         inbox = self._inbox
-        inbox.notifier.add(self._reviewer.notify)
+        inbox.notify(self._reviewer.notify)
         self._asked = unsealed
         self._approval = inbox.requests.file(self._complete(new), unsealed)
         self.joined = self._approval.id != new.id
@@ -227,7 +231,7 @@ class Inquiry:
             groups=now.groups,
             quorum=now.quorum,
             identity=self._reviewer.identity,
-            waits=self._reviewer.waits,
+            waits=self.waits,
             note={"function": terms.place},
         )
         return new, arguments
@@ -461,10 +465,10 @@ def file_and_wait(
                 yield Work(inquiry.give_up, writes=True)
             raise
         case.inquiry = inquiry
-        state_approval(case, inquiry.approval, reviewer.waits)
+        state_approval(case, inquiry.approval, inquiry.waits)
         if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
             yield from _wait_for_decision(case, request, reviewer, inquiry)
-            state_approval(case, inquiry.approval, reviewer.waits)
+            state_approval(case, inquiry.approval, inquiry.waits)
         if not inquiry.must_file_again():
             return inquiry
 

@@ -44,6 +44,10 @@ class AtMostOnce(Protocol):
     def id(self) -> str:
         """An id that is the same for each attempt."""
 
+    @property
+    def blocks(self) -> bool:
+        """Whether a claim or an outcome may wait for a disk or another process, so that it must not be written on an event loop."""
+
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
         """Record that the action is about to run; return the earlier execution that keeps it from running."""
 
@@ -234,11 +238,6 @@ class LedgerEntry(SharedEntry):
     def _record(self, state: str, **more: object) -> None:
         data, entry = self._read()
         self._put({**entry, **more, "state": state, "at": time.time()}, only_if=data)
-
-
-def blocks(entry: AtMostOnce) -> bool:
-    """Return whether a claim or an outcome may wait for a disk or another process, so that it must not be written on an event loop."""
-    return not isinstance(entry, LedgerEntry) or entry.blocks
 
 
 def is_same(first: Any, second: Any) -> bool:

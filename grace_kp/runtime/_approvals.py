@@ -1,4 +1,4 @@
-"""Approvals in a runtime: its gated actions by name, its inbox, and the execution of approved actions whose caller no longer waits."""
+"""Approvals in a runtime: its gated actions by name, and the execution of approved actions whose caller no longer waits."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import functools
 import inspect
 import threading
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import Lock, Resident, finish, to_thread, watch
-from grace_kp.errors import ApprovalError, GraceError, StoreError
+from grace_kp.background import finish, to_thread
+from grace_kp.errors import ApprovalError, GraceError
 from grace_kp.record import HOST, SCOPE, current_run, decorate, fitting
 from grace_kp.trace import SCALARS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from grace_kp.approvals import Approval, Inbox, Resumed, Webhook
+    from grace_kp.approvals import Approval, Inbox, Resumed
     from grace_kp.gating import GatedAction
     from grace_kp.record import Recorder
 
@@ -29,19 +30,14 @@ def _adapter_of(graph: object) -> Any:
     raise GraceError(f"resume takes a compiled graph of a framework that pauses, not {type(graph).__name__}")
 
 
+@dataclass(frozen=True, slots=True)
 class ApprovedActions:
-    """Finds the action of an approval among the gates of a runtime, and runs it as a separate run.
+    """Finds the action of an approval among the gates of a runtime, and runs it as a separate run."""
 
-    Args:
-        definitions: returns the actions that the runtime gates.
-        inbox: returns its inbox.
-        recorder: returns its recorder.
-    """
-
-    def __init__(
-        self, definitions: Callable[[], Definitions], inbox: Callable[[], Inbox], recorder: Callable[[], Recorder]
-    ) -> None:
-        self._definitions, self._inbox, self._recorder = definitions, inbox, recorder
+    definitions: Definitions
+    """The actions that the runtime gates."""
+    inbox: Callable[[], Inbox]
+    recorder: Callable[[], Recorder]
 
     def execute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
         """Carry out an approved action, and return its result."""
@@ -56,23 +52,23 @@ class ApprovedActions:
 
     def resume(self, graph: Any, **chosen: Any) -> list[Resumed]:
         """Carry on the threads of a graph whose requests are decided."""
-        resumed: list[Resumed] = _adapter_of(graph).resume_graph(self._inbox(), graph, **chosen)
+        resumed: list[Resumed] = _adapter_of(graph).resume_graph(self.inbox(), graph, **chosen)
         return resumed
 
     async def aresume(self, graph: Any, **chosen: Any) -> list[Resumed]:
         """`resume` without blocking the event loop."""
-        inbox = await to_thread(self._inbox)
+        inbox = await to_thread(self.inbox)
         resumed: list[Resumed] = await _adapter_of(graph).aresume_graph(inbox, graph, **chosen)
         return resumed
 
     def _prepare_call(self, approval_id: str, arguments: Mapping[str, object]) -> functools.partial[Any]:
-        inbox = self._inbox()
+        inbox = self.inbox()
         approval = inbox.requests.get(approval_id)
-        action = self._definitions().find(approval)
+        action = self.definitions.find(approval)
         bound = action.kept_arguments(approval, inbox, arguments)
         carry_out = decorate(
             self._around(action, approval, bound),
-            recorder=self._recorder,
+            recorder=self.recorder,
             kind=SCOPE,
             name=action.name,
             sealed=action.terms.sealed,
@@ -167,59 +163,3 @@ def _closure(action: GatedAction) -> tuple[tuple[str, object], ...]:
         inspect.getclosurevars(inspect.unwrap(action.action)).nonlocals if inspect.isfunction(action.action) else {}
     )
     return tuple((name, repr(value) if type(value) in SCALARS else id(value)) for name, value in closure.items())
-
-
-class LazyInbox(Resident):
-    """The one inbox of a runtime."""
-
-    def __init__(
-        self,
-        store: Callable[[], object],
-        *,
-        domain: str,
-        groups: Mapping[str, Sequence[str]],
-        receivers: Callable[[], Sequence[Webhook]],
-    ) -> None:
-        self._store, self._domain, self._groups, self._receivers = store, domain, groups, receivers
-        self._lock = threading.Lock()
-        self._opened: tuple[Any, Inbox] | None = None
-        watch(self)
-
-    def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork."""
-        return (self._lock,)
-
-    def after_fork(self) -> None:
-        """Replace the lock in the child."""
-        self._lock = threading.Lock()
-
-    def get(self) -> Inbox:
-        """Return the inbox."""
-        store = self._store()
-        opened = self._opened
-        if opened is None or opened[0] is not store:
-            opening = self._opening(store)
-            with self._lock:
-                if self._opened is None or self._opened[0] is not store:
-                    self._opened = store, opening()
-                opened = self._opened
-        return opened[1]
-
-    def _opening(self, store: object) -> Callable[[], Inbox]:
-        """Return what opens the inbox. The rest is done here, without the lock, which a fork waits for: a keyring starts processes."""
-        from grace_kp.approvals import Inbox, Notifier, RequestStore, Secret, Watcher
-
-        tables: Any = getattr(store, "approvals", None)
-        if tables is None:
-            raise StoreError(
-                f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
-            )
-        secret, receivers = Secret.load(), self._receivers()
-
-        def open_inbox() -> Inbox:
-            notifier = Notifier(tables)
-            notifier.add(receivers)
-            requests = RequestStore(tables, groups=self._groups, secret=secret, on_commit=notifier.wake)
-            return Inbox(requests=requests, watcher=Watcher(tables), notifier=notifier, domain=self._domain)
-
-        return open_inbox

@@ -1,13 +1,16 @@
-"""The runtime as gates see it: the confidence of the run so far, the reviewer, and the ledger of actions."""
+"""The runtime as gates see it: the confidence of the run so far, the reviewer, the inbox, and the ledger of actions."""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import weakref
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from grace_kp.errors import GateError
+from grace_kp.background import Lock, Resident, watch
+from grace_kp.errors import GateError, StoreError
 from grace_kp.gating import (
     ConsoleReviewer,
     GatedAction,
@@ -43,14 +46,50 @@ if TYPE_CHECKING:
     from grace_kp.gating import GatedCall, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
-    from grace_kp.runtime._approvals import LazyInbox
     from grace_kp.runtime._assessment import RunJudge
     from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._promise import PromiseWatch
+    from grace_kp.settings import Settings
 
 
 NOT_JUDGED = "this gate asks for a judgement and got none"
 """A gap: an agent that makes its judge fail must not be better off than one that is judged badly."""
+
+
+class LazyInbox(Resident):
+    """The one inbox of a runtime."""
+
+    def __init__(self, store: Callable[[], object], settings: Settings) -> None:
+        self._store, self._settings = store, settings
+        self._lock = threading.Lock()
+        self._inbox: Inbox | None = None
+        watch(self)
+
+    def fork_locks(self) -> Sequence[Lock]:
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+    def get(self) -> Inbox:
+        if self._inbox is None:
+            from grace_kp.approvals import Inbox, Secret, webhooks_of
+
+            store = self._store()
+            tables: Any = getattr(store, "approvals", None)
+            if tables is None:
+                raise StoreError(
+                    f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
+                )
+            # Without the lock, which a fork waits for: a keyring starts processes.
+            settings, secret = self._settings, Secret.load()
+            receivers = webhooks_of(settings.webhook_url, settings.approval_link, dict(os.environ))
+            with self._lock:
+                if self._inbox is None:
+                    inbox = Inbox(tables, domain=settings.domain, groups=settings.reviewers, secret=secret)
+                    inbox.notify(receivers)
+                    self._inbox = inbox
+        return self._inbox
 
 
 @dataclass(kw_only=True, eq=False)

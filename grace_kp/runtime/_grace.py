@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
-    from grace_kp.approvals import Approvals, Webhook
+    from grace_kp.approvals import Approvals
     from grace_kp.calibrate import Alarm, Monitor
     from grace_kp.confidence import Profile, Thresholds
     from grace_kp.gating import Policy, Reviewer
@@ -192,8 +191,7 @@ class Grace(Front, Resident):
 
     def _gates(self) -> Gates:
         if self._made_gates is None:
-            from grace_kp.runtime._approvals import LazyInbox
-            from grace_kp.runtime._gates import Gates
+            from grace_kp.runtime._gates import Gates, LazyInbox
 
             settings, profiles = self.settings, self._profiles.get()
             with self._lock:  # two ledgers would let one action run twice
@@ -207,12 +205,7 @@ class Grace(Front, Resident):
                         promise=self._promise,
                         unmeasured=settings.unmeasured,
                         list_actions=lambda: self._defined.names(),
-                        lazy_inbox=LazyInbox(
-                            lambda: self._writer.store(),
-                            domain=settings.domain,
-                            groups=settings.reviewers,
-                            receivers=self._receivers,
-                        ),
+                        lazy_inbox=LazyInbox(lambda: self._writer.store(), settings),
                         judge=lambda: self._models.get().judge,
                         store=lambda: self._writer.store(),
                         recorder=self.recorder,
@@ -306,11 +299,6 @@ class Grace(Front, Resident):
         writer.flush(timeout=5.0)
         return store
 
-    def _receivers(self) -> Sequence[Webhook]:
-        from grace_kp.approvals import webhooks_of
-
-        return webhooks_of(self.settings.webhook_url, self.settings.approval_link, dict(os.environ))
-
     @property
     def approvals(self) -> Approvals:
         """The requests for approval in the store: `grace.approvals.pending()`, `.approve(id, by="ana")`, `.watch()`, …"""
@@ -320,7 +308,7 @@ class Grace(Front, Resident):
         def inbox() -> Inbox:
             return self._gates().inbox
 
-        return Approvals(inbox, ApprovedActions(self._definitions, inbox, self._recorder))
+        return Approvals(inbox, ApprovedActions(self._defined, inbox, self._recorder))
 
     def on_complete(self, callback: Hook) -> Hook:
         """Call `callback` once with every trace that is finished, judged, scored and stored. Works as a decorator.

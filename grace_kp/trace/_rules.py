@@ -8,7 +8,7 @@ follows it.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace._render import storable, to_text
@@ -84,13 +84,11 @@ class Failure:
         return f"Recovered from {self.name}: {kind}" + (f": {message}" if message else "")
 
 
+@dataclass(slots=True, eq=False)
 class Failures:
     """The errors of a run that no later step has followed yet."""
 
-    __slots__ = ("pending",)
-
-    def __init__(self) -> None:
-        self.pending: list[Failure] = []
+    pending: list[Failure] = field(default_factory=list)
 
     def add(self, failure: Failure, call: object = None) -> None:
         """Add the error of a call. The same error of a call inside it, which has passed through, is forgotten."""

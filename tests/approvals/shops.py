@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 from grace_kp.approvals import (
     Actor,
     ApprovalRequest,
@@ -25,8 +28,6 @@ def logged_in(name):
 
 
 class Clock:
-    """A wall clock that moves when a test moves it."""
-
     def __init__(self, now=1_000.0):
         self.now = now
 
@@ -65,12 +66,9 @@ class Shop:
         return RequestStore(tables, clock=self.clock, **{**self.settings, **settings})
 
     def kinds(self, approval=None):
-        """The kinds of the entries of an approval, without views."""
         return [entry["kind"] for entry in self.entries(approval) if entry["kind"] != "viewed"]
 
     def entries(self, approval=None):
-        import json
-
         return [json.loads(link.data) for link in self.tables.links(approval=approval, limit=100_000)]
 
 
@@ -111,10 +109,7 @@ def written(tables):
 
 
 def keyed(arguments=None, **fields):
-    """The same with the key `refund:{invoice}`."""
     new = asked(arguments, **fields)
-    import dataclasses
-
     return dataclasses.replace(new, key=f"refund:{new.encoded['invoice']}", key_fields=("invoice",))
 
 

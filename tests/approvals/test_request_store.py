@@ -1,4 +1,4 @@
-"""The requests as a whole: the states, and two processes at one store that do whatever they like while a simple model says what is expected."""
+"""The requests as a whole: their states, transactions that leave nothing half-written, time, and two processes at one store beside a model."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from grace_kp.approvals import ENTITLING, FOLLOWING, RESPONSES, ApprovalState, verify
-from grace_kp.errors import ApprovalError, KeyReused
+from grace_kp.approvals import ENTITLING, FOLLOWING, RESPONSES, Actor, ApprovalState, RequestStore, verify
+from grace_kp.errors import AlreadyDecided, ApprovalError, KeyReused, NotEntitled, StoreError
 from grace_kp.levels import InterventionAction
-from tests.approvals.shops import ANA, BO, CY, GATE, SAME, Shop, asked, claim, keyed
+from tests.approvals.shops import ANA, BO, CY, GATE, SAME, ProcessTables, Shop, asked, claim, keyed
 
 PEOPLE = (ANA, BO, CY)
 CLOSED = {"reject": "rejected", "respond": "responded", "skip": "skipped", "retry": "retried"}
@@ -22,7 +22,6 @@ STANDS = {"pending", "approved", "edited", "claimed", "unknown", "done"}
 
 
 def test_a_bulk_decision_names_each_request():
-    """What cannot be decided is an error beside the others, and each is a transaction of its own."""
     shop = Shop()
     first, second = shop.requests.file(asked()), shop.requests.file(asked())
     shop.requests.reject(first.id, by=BO)
@@ -71,8 +70,6 @@ def test_many_claimants_of_one_approval(place, tmp_path):
 
 @dataclass
 class Model:
-    """What is expected of one request."""
-
     key: str
     digest: str
     asked_digest: str
@@ -88,6 +85,24 @@ class Model:
     claimant: str = ""
     token: str = ""
     reconciled: bool = False
+
+
+def on_a_request(*, is_observed=True, **strategies):
+    """Make a rule of a verb: it gets the requests of a process, a request, its model, and what is drawn."""
+
+    def rule_of(verb):
+        def run(self, process, data, **drawn):
+            approval_id = data.draw(st.sampled_from(list(self.models)))
+            model = self.models[approval_id]
+            if is_observed:
+                self.due(model)
+            verb(self, process, approval_id, model, **drawn)
+
+        run.__name__ = verb.__name__
+        made = rule(process=st.sampled_from("ab"), data=st.data(), **strategies)(run)
+        return precondition(lambda self: self.models)(made)
+
+    return rule_of
 
 
 class Processes(RuleBasedStateMachine):
@@ -126,11 +141,6 @@ class Processes(RuleBasedStateMachine):
         with pytest.raises(errors):
             call()
         return None
-
-    def chosen(self, data):
-        approval_id = data.draw(st.sampled_from(list(self.models)))
-        self.due(self.models[approval_id])
-        return approval_id, self.models[approval_id]
 
     @rule(
         process=st.sampled_from("ab"),
@@ -177,10 +187,8 @@ class Processes(RuleBasedStateMachine):
                 invoice, new.digest, new.digest, quorum, now + 3_600, {run}, now, on_deadline=on_deadline
             )
 
-    @precondition(lambda self: self.models)
-    @rule(process=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), is_stale=st.booleans(), data=st.data())
-    def approve(self, process, person, is_stale, data):
-        approval_id, model = self.chosen(data)
+    @on_a_request(person=st.sampled_from(PEOPLE), is_stale=st.booleans())
+    def approve(self, process, approval_id, model, person, is_stale):
         digest = model.asked_digest if is_stale else model.digest
         is_current = digest == model.digest
         taken = {"approved", "edited", "claimed", "done", "failed", "unknown", "not_done", "pending"}
@@ -202,10 +210,8 @@ class Processes(RuleBasedStateMachine):
         model.closer = person.name
         return None
 
-    @precondition(lambda self: self.models)
-    @rule(process=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), euros=st.integers(1, 3), data=st.data())
-    def edit(self, process, person, euros, data):
-        approval_id, model = self.chosen(data)
+    @on_a_request(person=st.sampled_from(PEOPLE), euros=st.integers(1, 3))
+    def edit(self, process, approval_id, model, person, euros):
         new = asked({"invoice": model.key, "euros": euros}).digest
         before = self.stores[process].get(approval_id)
         try:
@@ -221,15 +227,8 @@ class Processes(RuleBasedStateMachine):
         model.digest, model.votes = new, set()
         self.vote(model, person)
 
-    @precondition(lambda self: self.models)
-    @rule(
-        process=st.sampled_from("ab"),
-        person=st.sampled_from(PEOPLE),
-        verb=st.sampled_from(sorted(CLOSED)),
-        data=st.data(),
-    )
-    def close(self, process, person, verb, data):
-        approval_id, model = self.chosen(data)
+    @on_a_request(person=st.sampled_from(PEOPLE), verb=st.sampled_from(sorted(CLOSED)))
+    def close(self, process, approval_id, model, person, verb):
         repeats = model.state == CLOSED[verb] and model.closer == person.name
         call = getattr(self.stores[process], verb)
         words = ("no",) if verb == "respond" else ()
@@ -238,10 +237,8 @@ class Processes(RuleBasedStateMachine):
             self.move(model, CLOSED[verb])
             model.closer = person.name
 
-    @precondition(lambda self: self.models)
-    @rule(process=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), data=st.data())
-    def withdraw(self, process, person, data):
-        approval_id, model = self.chosen(data)
+    @on_a_request(person=st.sampled_from(PEOPLE))
+    def withdraw(self, process, approval_id, model, person):
         repeats = model.state == "cancelled" and model.closer == person.name
         can = model.state == "pending" or model.state in ENTITLING
         self.attempt(can or repeats, lambda: self.stores[process].withdraw(approval_id, by=person))
@@ -249,10 +246,8 @@ class Processes(RuleBasedStateMachine):
             self.move(model, "cancelled")
             model.closer = person.name
 
-    @precondition(lambda self: self.models)
-    @rule(process=st.sampled_from("ab"), is_other=st.booleans(), data=st.data())
-    def claim(self, process, is_other, data):
-        approval_id, model = self.chosen(data)
+    @on_a_request(is_other=st.booleans())
+    def claim(self, process, approval_id, model, is_other):
         digest = "sha256:00" if is_other else model.digest
         claimed = self.attempt(
             model.state in ENTITLING and not is_other,
@@ -262,16 +257,9 @@ class Processes(RuleBasedStateMachine):
             model.token, model.claimant = claimed.token, self.processes[process]
             self.move(model, "claimed")
 
-    @precondition(lambda self: self.models)
-    @rule(
-        process=st.sampled_from("ab"),
-        state=st.sampled_from(["done", "failed", "unknown"]),
-        has_token=st.booleans(),
-        data=st.data(),
-    )
-    def settle(self, process, state, has_token, data):
-        approval_id = data.draw(st.sampled_from(list(self.models)))
-        model = self.models[approval_id]  # a report needs no observation first: its claimant is alive
+    @on_a_request(is_observed=False, state=st.sampled_from(["done", "failed", "unknown"]), has_token=st.booleans())
+    def settle(self, process, approval_id, model, state, has_token):
+        # A report needs no observation first: its claimant is alive.
         token = model.token if has_token else "wrong"
         after = self.attempt(
             bool(model.token) and has_token, lambda: self.stores[process].settle(approval_id, token, state=state)
@@ -282,21 +270,16 @@ class Processes(RuleBasedStateMachine):
             self.move(model, state)
         assert model.state == after.state
 
-    @precondition(lambda self: self.models)
-    @rule(process=st.sampled_from("ab"), data=st.data())
-    def release(self, process, data):
-        approval_id = data.draw(st.sampled_from(list(self.models)))
-        model = self.models[approval_id]
+    @on_a_request(is_observed=False)
+    def release(self, process, approval_id, model):
         can = model.state == "claimed"
         self.attempt(can, lambda: self.stores[process].release(approval_id, model.token))
         if can:
             self.move(model, "approved")
             model.token = ""
 
-    @precondition(lambda self: self.models)
-    @rule(process=st.sampled_from("ab"), happened=st.booleans(), person=st.sampled_from(PEOPLE), data=st.data())
-    def reconcile(self, process, happened, person, data):
-        approval_id, model = self.chosen(data)
+    @on_a_request(happened=st.booleans(), person=st.sampled_from(PEOPLE))
+    def reconcile(self, process, approval_id, model, happened, person):
         state = "done" if happened else "not_done"
         runs = bool(model.claimant) and self.shop.alive[model.claimant] is True
         lost = bool(model.claimant) and self.shop.alive[model.claimant] is None
@@ -309,10 +292,8 @@ class Processes(RuleBasedStateMachine):
             self.move(model, state)
             model.reconciled, model.closer = True, person.name
 
-    @precondition(lambda self: self.models)
-    @rule(process=st.sampled_from("ab"), data=st.data())
-    def approve_and_claim(self, process, data):
-        approval_id, model = self.chosen(data)
+    @on_a_request()
+    def approve_and_claim(self, process, approval_id, model):
         self.stores[process].get(approval_id)
         for person in PEOPLE:
             if model.state == "pending" and person.name not in model.votes:
@@ -388,6 +369,8 @@ def test_pending_requests_are_paged_and_filtered():
     assert [ids[1], ids[3], ids[5]] == strict
     assert strict[1:] == [approval.id for approval in shop.requests.pending(level="escalate", limit=5, offset=1)]
     assert sorted(ids[3:]) == sorted(approval.id for approval in shop.requests.pending(decider=BO))
+    assert sorted(ids[3:]) == sorted(approval.id for approval in shop.requests.pending("ref*", group="board"))
+    assert [] == shop.requests.pending("refund.*")
     shop.requests.approve(ids[0], by=ANA)
     assert sorted(ids[1:]) == sorted(approval.id for approval in shop.requests.pending(decider=ANA))
 
@@ -402,14 +385,174 @@ def test_every_state_is_in_the_table_and_in_the_drawing():
     assert set(FOLLOWING) == set(S)
     assert FINAL == {state for state in S if not FOLLOWING[state]}
     assert [] == [state for state in S if state.value not in (states.__doc__ or "")]
-
-
-@pytest.mark.parametrize("state", S)
-def test_only_a_decision_in_favour_is_claimed_and_only_a_claim_ends_in_an_outcome(state):
-    assert (S.CLAIMED in FOLLOWING[state]) == (state in ENTITLING)
-    assert (S.DONE in FOLLOWING[state]) == (state in {S.CLAIMED, S.UNKNOWN})
-
-
-def test_every_decision_of_a_person_is_a_response():
-    assert set(RESPONSES.values()) == set(InterventionAction)
+    # Only a decision in favour is claimed, only a claim ends in an outcome, and every decision of a person is a response.
+    assert ENTITLING == {state for state in S if S.CLAIMED in FOLLOWING[state]}
+    assert {S.CLAIMED, S.UNKNOWN} == {state for state in S if S.DONE in FOLLOWING[state]}
+    assert set(InterventionAction) == set(RESPONSES.values())
     assert set(RESPONSES) < FOLLOWING[S.PENDING]
+
+
+class Failing(ProcessTables):
+    fails_at = 0
+
+    def transaction(self):
+        return _Failing(self)
+
+
+class _Failing:
+    def __init__(self, tables):
+        self._tables = tables
+        self._block = tables._tables.transaction()
+
+    def __enter__(self):
+        self._writes, self._count = self._block.__enter__(), 0
+        return self
+
+    def __exit__(self, *error):
+        return self._block.__exit__(*error)
+
+    def __getattr__(self, name):
+        call = getattr(self._writes, name)
+        if name not in {"put", "append", "put_document"}:
+            return call
+
+        def write(*arguments):
+            self._count += 1
+            if self._count == self._tables.fails_at:
+                raise StoreError("the disk is full")
+            return call(*arguments)
+
+        return write
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+@pytest.mark.parametrize("verb", ["approve", "edit", "reject", "withdraw", "claim"])
+def test_a_write_that_fails_leaves_nothing(verb, fails_at):
+    shop = Shop()
+    tables = Failing(shop.tables, "p1", shop.alive)
+    requests = RequestStore(tables, clock=shop.clock)
+    approval = requests.file(asked())
+    if verb == "claim":
+        approval = requests.approve(approval.id, by=ANA)
+    calls = {
+        "approve": lambda: requests.approve(approval.id, by=ANA),
+        "edit": lambda: requests.edit(approval.id, {"euros": 1}, by=ANA),
+        "reject": lambda: requests.reject(approval.id, by=ANA),
+        "withdraw": lambda: requests.withdraw(approval.id, by=ANA),
+        "claim": lambda: claim(requests, approval),
+    }
+    before = shop.tables.row(approval.id), shop.tables.head()
+    tables.fails_at = fails_at
+    with pytest.raises(StoreError, match="the disk is full"):
+        calls[verb]()
+    assert before == (shop.tables.row(approval.id), shop.tables.head())
+    tables.fails_at = 0
+    calls[verb]()
+
+
+def test_each_commit_of_a_change_is_reported_also_where_the_verb_fails():
+    heads, shop = [], Shop()
+    requests = shop.another("p1", on_commit=lambda: heads.append(shop.tables.head()[0]))
+    approval = requests.file(asked())
+    requests.get(approval.id)
+    shop.clock.now += 10_000
+    with pytest.raises(AlreadyDecided):
+        requests.approve(approval.id, by=ANA)
+    assert [1, 2] == heads
+
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def shop():
+    return Shop(groups={"ana": ["finance"], "bo": ["board"]})
+
+
+@pytest.mark.parametrize("read", ["get", "pending", "history", "sweep"])
+def test_every_read_writes_what_is_due(shop, read):
+    approval = shop.requests.file(asked())
+    shop.clock.now = approval.deadline
+    {
+        "get": lambda: shop.requests.get(approval.id),
+        "pending": shop.requests.pending,
+        "history": shop.requests.history,
+        "sweep": shop.requests.sweep,
+    }[read]()
+    assert ["requested", "expired"] == shop.kinds(approval.id)
+    assert [] == shop.requests.pending()
+    ended = shop.requests.get(approval.id)
+    assert ("expired", "deadline") == (ended.state, ended.decision.actor.name)
+
+
+def test_changes_of_a_request_are_in_the_order_of_their_times(shop):
+    approval = shop.requests.file(asked(deadline_seconds=None, use_within_seconds=None))
+    shop.clock.now -= DAY
+    decided = shop.requests.approve(approval.id, by=ANA)
+    assert approval.created_at == decided.decision.at
+
+
+def test_on_deadline_skip_lets_the_agent_go_on(shop):
+    approval = shop.requests.file(asked(on_deadline="skip"))
+    shop.clock.now += DAY
+    ended = shop.requests.get(approval.id)
+    assert ("skipped", "no decision in time") == (ended.state, ended.decision.note)
+    with pytest.raises(AlreadyDecided) as caught:
+        shop.requests.skip(approval.id, by=ANA)
+    assert "" == caught.value.by
+
+
+def test_a_request_is_escalated_once(shop):
+    approval = shop.requests.file(asked(groups=("finance",), on_deadline="escalate:board", quorum=2, identity="stated"))
+    shop.requests.approve(approval.id, by=ANA)
+    shop.clock.now += 2 * 3_600
+    now = shop.requests.get(approval.id)
+    assert ("pending", ("board",), (), shop.clock.now + 3_600) == (now.state, now.groups, now.votes, now.deadline)
+    with pytest.raises(NotEntitled):
+        shop.requests.approve(approval.id, by=ANA)
+    assert "pending" == shop.requests.approve(approval.id, by=BO).state
+    shop.clock.now += 3_600
+    assert "expired" == shop.requests.get(approval.id).state
+    assert ["requested", "voted", "escalated", "voted", "expired"] == shop.kinds()
+
+
+def test_many_due_requests_are_swept(shop):
+    for _ in range(230):
+        shop.requests.file(asked())
+    shop.clock.now += DAY
+    assert 230 == shop.requests.sweep()
+    assert 0 == shop.requests.sweep()
+
+
+def test_requests_without_a_deadline_wait(shop):
+    approval = shop.requests.file(asked(deadline_seconds=None, use_within_seconds=None))
+    shop.clock.now += 1_000 * DAY
+    assert "claimed" == claim(shop.requests, shop.requests.approve(approval.id, by=ANA)).approval.state
+
+
+def test_every_entry_states_the_row_that_was_written_with_it():
+    shop = Shop()
+    requests = shop.requests
+    approval = requests.file(keyed())
+    requests.get(approval.id, by=ANA)
+    requests.leave(approval.id)
+    shop.another("p2").file(keyed())
+    approval = requests.edit(approval.id, {"euros": 20}, by=BO, digest=approval.digest)
+    token = claim(requests, approval).token
+    requests.settle(approval.id, token, state="failed", error="OSError")
+    requests.reject(requests.file(keyed()).id, by=Actor(name="\ud800\u202e\x1b"), reason="\x00")
+    found = verify(shop.tables, at=shop.clock.now)
+    assert (True, [], 7) == (found.ok, list(found.problems), found.entries)
+
+
+def test_waiting_is_no_revision():
+    shop = Shop()
+    approval = shop.requests.file(keyed())
+    shop.requests.leave(approval.id)
+    assert (False, 1) == (shop.requests.get(approval.id).is_awaited, shop.requests.get(approval.id).revision)
+    assert shop.another("p2").file(keyed()).is_awaited is True
+    shop.requests.leave(approval.id)
+    assert (True, 1) == (shop.requests.get(approval.id).is_awaited, shop.requests.get(approval.id).revision)
+    shop.requests.withdraw(approval.id, by=ANA)
+    assert {} == shop.tables.documents("waiter")
+    assert shop.requests.get(approval.id).is_awaited is False

@@ -12,7 +12,17 @@ from datetime import UTC, datetime
 import pytest
 import standardwebhooks
 
-from grace_kp.approvals import Checkpoint, Delivery, Webhook, _webhooks, append, entry_of, verify, webhooks_of
+from grace_kp.approvals import (
+    Checkpoint,
+    Delivery,
+    Webhook,
+    _webhooks,
+    append,
+    entry_of,
+    receiver_of,
+    verify,
+    webhooks_of,
+)
 from grace_kp.approvals._webhooks import MessageRefused, Unreached, post
 from grace_kp.errors import SettingsError
 from grace_kp.store import open_store
@@ -24,7 +34,6 @@ URL = "https://hooks.example/services/T0/very-secret"
 
 
 def message_of(webhook, tables, seq, arguments=None):
-    """The message about an entry, as JSON, with its id."""
     link = tables.link(seq)
     row = tables.row(link.approval) if link.approval else None
     message_id, body = webhook.message(tables.identity, link, entry_of(link), row, arguments)
@@ -32,7 +41,6 @@ def message_of(webhook, tables, seq, arguments=None):
 
 
 def test_a_message_says_what_happened_and_who_may_decide():
-    """Without the arguments, notes or reasons; with a link, and a checkpoint of the chain."""
     tables = DictTables()
     data = json.dumps({"level": "confirm", "groups": ["finance"], "quorum": 2}).encode()
     row = new_row("ap/1", 60.0, data=data, run_id="run-1")
@@ -111,13 +119,11 @@ def test_a_receiver_is_shown_without_its_secrets():
     ("fields", "message"),
     [
         ({"url": "ftp://h/very-secret"}, "must be an http or https address in ASCII"),
-        ({"url": "very-secret"}, "must be an http or https address"),
         ({"url": "https://h:very-secret/"}, "must be an http or https address"),
         ({"url": "https://h/\nvery-secret"}, "must be an http or https address"),
         ({"url": None}, "must be an http or https address"),
         ({"url": "https://ana:very-secret@h/"}, "webhook to h must hold no user and password"),
         ({"secret": "very-secret"}, "the secret of the webhook to https://hooks.example must be 'whsec_'"),
-        ({"secret": "whsec_QUJD"}, "base64 of 24 to 64 random bytes"),
         ({"secret": "whsec_very-secret!"}, "base64 of 24 to 64 random bytes"),
         ({"secret": []}, "base64 of 24 to 64 random bytes"),
         (
@@ -149,20 +155,10 @@ def test_settings_name_one_receiver():
         webhooks_of(URL, None, {})
 
 
-@pytest.mark.parametrize("status", [200, 202, 204])
-def test_accepted(status):
-    with receiver() as hook:
-        hook.answers = [status]
-        post(hook.url, {"webhook-id": "m"}, b"{}", 60.0)
-        headers, body, path = hook.messages[0]
-    assert ("m", b"{}", "/hook/secret-path") == (headers["webhook-id"], body, path)
-
-
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_not_followed(status):
+def test_a_redirect_is_not_followed():
     with receiver() as hook, receiver() as elsewhere:
-        hook.answers = [(status, {"location": elsewhere.url})]
-        with pytest.raises(Unreached, match=f"HTTP {status}, a redirect"):
+        hook.answers = [(307, {"location": elsewhere.url})]
+        with pytest.raises(Unreached, match="HTTP 307, a redirect"):
             post(hook.url, {}, b"{}", 60.0)
     assert [] == elsewhere.messages
 
@@ -173,10 +169,8 @@ def test_a_redirect_is_not_followed(status):
         (500, Unreached, None),
         ((503, {"retry-after": "7"}), Unreached, 7.0),
         ((429, {"retry-after": "soon"}), Unreached, None),
-        (401, Unreached, None),
         (404, Unreached, None),
         (400, MessageRefused, None),
-        (413, MessageRefused, None),
         (410, MessageRefused, None),
     ],
 )
@@ -214,11 +208,13 @@ def test_an_answer_that_does_not_come(kind):
             post(hook.url, {}, b"{}", 0.3)
 
 
-def test_nobody_listens(caplog):
+def test_a_receiver_that_listens_and_then_not(caplog):
     caplog.set_level(logging.DEBUG)
     with receiver() as hook:
         url = hook.url
-        post(url, {}, b"{}", 60.0)
+        post(url, {"webhook-id": "m"}, b"{}", 60.0)
+        headers, body, path = hook.messages[0]
+        assert ("m", b"{}", "/hook/secret-path") == (headers["webhook-id"], body, path)
     with pytest.raises(Unreached, match="ConnectError") as caught:
         post(url, {}, b"{}", 60.0)
     assert "secret-path" not in str(caught.value) + caplog.text
@@ -261,6 +257,11 @@ def delivery(tables, hook, **fields):
     return Delivery(tables, Webhook(url=hook.url, secret=SECRET, **fields), **clock)
 
 
+def cursor(tables):
+    (data,) = tables.documents("webhook").values()
+    return json.loads(data)
+
+
 def types(hook):
     return [json.loads(body)["type"] for _, body, _ in hook.messages]
 
@@ -276,11 +277,9 @@ def test_messages_come_in_order_and_verify(tables, hook):
         assert json.loads(body) == standardwebhooks.Webhook(SECRET).verify(body, headers)
     seqs = [json.loads(body)["data"]["checkpoint"]["seq"] for _, body, _ in hook.messages]
     assert [2, 3, 5] == seqs
-    status = sender.status()
-    assert (3, 0, 0, "", "http://127.0.0.1") == (
-        *(status[name] for name in ("delivered", "lost", "waiting", "problem")),
-        status["receiver"].rpartition(":")[0],
-    )
+    assert {"delivered": 3, "lost": 0, "problem": "", "receiver": receiver_of(hook.url)}.items() <= cursor(
+        tables
+    ).items()
     assert sender.close(5)
 
 
@@ -299,12 +298,12 @@ def test_another_process_goes_on_where_one_ended(tables, hook):
     assert second.flush(30)
     ids = [headers["webhook-id"] for headers, _, _ in hook.messages]
     assert (ids[1], 2, "approval.decided") == (ids[-1], len(set(ids)), types(hook)[-1])
-    assert (2, 0) == (second.status()["delivered"], second.status()["waiting"])
+    assert 2 == cursor(tables)["delivered"]
     second.close(5)
 
 
 def closed_during_an_attempt(tables, hook, status):
-    """Return a delivery that was closed while the receiver had not answered the first of two messages, and what lets it answer."""
+    """Close a delivery before the receiver has answered the first of two messages; return what lets it answer."""
     hook.answers = [lambda handler: (hook.released.wait(60), hook.answer(handler, status))]
     sender = delivery(tables, hook)
     for at in (1.0, 2.0):
@@ -318,30 +317,29 @@ def closed_during_an_attempt(tables, hook, status):
         hook.released.set()
         thread.join(60)
 
-    return sender, end_attempt
+    return end_attempt
 
 
 @pytest.mark.parametrize(("status", "sent_by_first"), [(503, 0), (204, 1)])
 def test_a_delivery_that_is_closed_during_an_attempt_keeps_no_lease(tables, hook, status, sent_by_first):
-    """It goes on with no other message, and another process delivers the rest at once."""
-    first, end_attempt = closed_during_an_attempt(tables, hook, status)
+    end_attempt = closed_during_an_attempt(tables, hook, status)
     end_attempt()
-    assert (1, sent_by_first) == (len(hook.messages), first.status()["delivered"])
+    assert (1, sent_by_first) == (len(hook.messages), cursor(tables)["delivered"])
     second = delivery(tables, hook)
     assert second.flush(30)
-    assert (2, 0) == (second.status()["delivered"], second.status()["waiting"])
+    assert 2 == cursor(tables)["delivered"]
     second.close(5)
 
 
 def test_a_late_attempt_does_not_undo_what_another_process_delivered(tables, hook):
-    _, end_attempt = closed_during_an_attempt(tables, hook, 204)
+    end_attempt = closed_during_an_attempt(tables, hook, 204)
     second = delivery(tables, hook)
     assert second.flush(30)
     assert second.close(5)
     end_attempt()
     third = delivery(tables, hook)
     assert third.flush(30)
-    assert (2, 0, 3) == (third.status()["delivered"], third.status()["waiting"], len(hook.messages))
+    assert (2, 3) == (cursor(tables)["delivered"], len(hook.messages))
     third.close(5)
 
 
@@ -355,7 +353,7 @@ def test_what_is_left_at_the_end_is_reported(tables, hook, capsys):
     assert not sender.close(0.01)
     later = "; the next process that uses the store sends them" if tables.lasting else ""
     assert (
-        f"grace_kp: 2 notifications were not delivered to {sender.status()['receiver']} before the end{later}\n"
+        f"grace_kp: 2 notifications were not delivered to {receiver_of(hook.url)} before the end{later}\n"
         == capsys.readouterr().err
     )
     sender.wake()
@@ -391,15 +389,24 @@ def test_a_lease_of_a_process_that_was_killed_ends(tables, hook):
     assert 1 == len(hook.messages)
 
 
-def test_a_message_that_is_not_accepted_is_lost_and_the_next_one_comes(tables, hook, capsys):
-    hook.answers = [400]
+@pytest.mark.parametrize(
+    ("status", "sent", "delivered", "lost", "words"),
+    [
+        (400, 2, 1, 1, "the notification of entry 1 was not delivered to http://127.0.0.1"),
+        (410, 1, 0, 0, "wants no more notifications (HTTP 410)"),
+    ],
+)
+def test_a_message_that_is_not_accepted_is_lost_unless_none_is(
+    tables, hook, capsys, status, sent, delivered, lost, words
+):
+    hook.answers = [status]
     sender = delivery(tables, hook)
     advance(tables, "ap-1", 1.0)
     advance(tables, "ap-2", 1.0)
     assert sender.flush(30)
-    status = sender.status()
-    assert (1, 1) == (status["delivered"], status["lost"])
-    assert "the notification of entry 1 was not delivered to http://127.0.0.1" in capsys.readouterr().err
+    sender.wake()
+    assert (sent, delivered, lost) == (len(hook.messages), cursor(tables)["delivered"], cursor(tables)["lost"])
+    assert words in capsys.readouterr().err
     sender.close(5)
 
 
@@ -408,20 +415,8 @@ def test_a_message_is_given_up_after_a_day(tables, hook, capsys):
     sender = delivery(tables, hook, clock=lambda: 2.0 + 86_400)
     advance(tables, "ap-1", 1.0)
     assert sender.flush(30)
-    assert (1, "HTTP 500") == (sender.status()["lost"], sender.status()["problem"])
+    assert (1, "HTTP 500") == (cursor(tables)["lost"], cursor(tables)["problem"])
     assert "HTTP 500; 1 lost so far" in capsys.readouterr().err
-    sender.close(5)
-
-
-def test_a_receiver_that_is_gone_gets_no_more(tables, hook, capsys):
-    hook.answers = [410]
-    sender = delivery(tables, hook)
-    advance(tables, "ap-1", 1.0)
-    advance(tables, "ap-2", 1.0)
-    assert sender.flush(30)
-    sender.wake()
-    assert 1 == len(hook.messages)
-    assert "wants no more notifications (HTTP 410)" in capsys.readouterr().err
     sender.close(5)
 
 
@@ -445,7 +440,6 @@ def test_only_the_events_that_a_receiver_wants(tables, hook):
         advance(tables, "ap-1", at)
     assert sender.flush(30)
     assert ["approval.claimed"] == types(hook)
-    assert 0 == sender.status()["waiting"]
     sender.close(5)
 
 
@@ -458,11 +452,7 @@ def test_a_receiver_may_get_the_arguments(hook):
     shop.requests.restored(by=ANA)
     assert sender.flush(30)
     first, second, third = (json.loads(body)["data"] for _, body, _ in hook.messages)
-    assert ({"euros": 500, "invoice": "R-1"}, ["finance"], "pending") == (
-        first["arguments"],
-        first["groups"],
-        first["state"],
-    )
+    assert {"euros": 500, "invoice": "R-1"} == first["arguments"]
     assert ("reject", "ana", "rejected") == (second["verb"], second["by"], second["state"])
     assert "no receipt" not in json.dumps(second)
     assert "arguments" not in third
@@ -476,8 +466,7 @@ def test_what_fails_is_logged_once_without_the_address(tables, hook, caplog):
     advance(tables, "ap-1", 1.0)
     assert sender.flush(30)
     lines = [record.getMessage() for record in caplog.records if record.name == "grace_kp.approvals"]
-    receiver_name = sender.status()["receiver"]
-    assert [f"notifications to {receiver_name} wait: HTTP {status}" for status in (500, 502)] == lines
+    assert [f"notifications to {receiver_of(hook.url)} wait: HTTP {status}" for status in (500, 502)] == lines
     assert "secret-path" not in caplog.text
     sender.close(5)
 

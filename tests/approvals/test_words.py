@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import decimal
-import pathlib
 import uuid
 
 import pytest
@@ -37,8 +36,6 @@ from grace_kp.approvals import (
     remarks_of,
     rule_text,
     seconds_of,
-    verdict_text,
-    verify,
 )
 from tests.approvals.shops import ANA, BO, Shop, asked, sealing
 from tests.pages.reading import Elements, problems
@@ -62,33 +59,28 @@ def test_the_rule_names_groups_quorum_and_the_excluded_user():
     assert "anybody" == rule_text(shop.requests.file(asked()))
 
 
-@pytest.mark.parametrize(
-    ("on_deadline", "words"),
-    [("cancel", "the request expires"), ("skip", "is skipped"), ("escalate:board", "the group board may decide")],
-)
-def test_the_deadline_has_its_sentence(on_deadline, words):
-    assert words in deadline_text(dataclasses.replace(Shop().requests.file(asked()), on_deadline=on_deadline))
+REQUEST = Shop().requests.file(asked())
+WORDS = [
+    (deadline_text(dataclasses.replace(REQUEST, on_deadline="cancel")), "the request expires and the action does not run"),
+    (deadline_text(dataclasses.replace(REQUEST, on_deadline="skip")), "the action is skipped and the agent goes on"),
+    (deadline_text(dataclasses.replace(REQUEST, on_deadline="escalate:board")), "the group board may decide"),
+    (process_text(REQUEST), "a live process waits for the decision"),
+    (process_text(dataclasses.replace(REQUEST, is_awaited=None)), "it cannot be known whether the process still waits"),
+    (process_text(dataclasses.replace(REQUEST, waits="interrupt")), "no process waits; the graph is resumed with the decision"),
+    (actor_text(dataclasses.replace(BO, authenticated=True, os_user="www", host="web-1")), "bo (authenticated, python, as www on web-1)"),
+    (actor_text(BO), "bo (stated, python)"),
+    (event_text({"kind": "decided", "facts": {"state": "rejected"}}), "rejected"),
+    (event_text({"kind": "viewed", "facts": {"state": "pending"}}), "viewed"),
+    (fact_text("thresholds", {"notify": 0.9, "confirm": 0.7}), "thresholds: notify from 0.9, confirm from 0.7"),
+    (fact_text("step", 3), "the 3 steps of the run, before the request"),
+    (fact_text("step", 1), "the first step of the run, before the request"),
+    (fact_text("own_fact", {"a": 1}), 'own fact: {"a": 1}'),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("waits", "is_awaited", "words"),
-    [("wait", True, "a live process"), ("wait", None, "cannot be known"), ("raise", None, "asks again"), ("interrupt", None, "the graph")],
-)  # fmt: skip
-def test_it_says_who_carries_the_decision_out(waits, is_awaited, words):
-    request = dataclasses.replace(Shop().requests.file(asked()), waits=waits, is_awaited=is_awaited)
-    assert words in process_text(request)
-
-
-def test_people_are_named_with_what_is_known_of_them():
-    assert "bo (authenticated, web, as www on host)" == actor_text(
-        Actor(name="bo", channel="web", authenticated=True, os_user="www", host="host")
-    )
-    assert "bo (stated, python)" == actor_text(BO)
-
-
-def test_entries_are_named_by_the_state_that_they_led_to():
-    assert "rejected" == event_text({"kind": "decided", "facts": {"state": "rejected"}})
-    assert "viewed" == event_text({"kind": "viewed", "facts": {"state": "pending"}})
+@pytest.mark.parametrize(("found", "words"), WORDS)
+def test_facts_read_as_sentences(found, words):
+    assert words == found
 
 
 def test_constraints_read_as_sentences():
@@ -105,24 +97,6 @@ def test_json_keeps_every_character():
     text = json_text({"a\u200b": ["\U000e0041\u00a0é", "\r\n"]}, indent=1)
     assert text.replace("\n", "").isprintable()
     assert {"a\u200b": ["\U000e0041\u00a0é", "\r\n"]} == json.loads(text)
-
-
-def test_a_verification_without_a_checkpoint_promises_little():
-    shop = Shop()
-    shop.requests.file(asked())
-    found = verify(shop.tables, at=shop.clock())
-    assert (
-        "1 entries verified without a checkpoint: no accident found; a deliberate change would not show"
-        == verdict_text(found)
-    )
-    assert "no problem found" in verdict_text(verify(shop.tables, at=shop.clock(), checkpoint=found.checkpoint))
-
-
-def test_facts_read_as_sentences():
-    assert "thresholds: notify from 0.9, confirm from 0.7" == fact_text("thresholds", {"notify": 0.9, "confirm": 0.7})
-    assert "the 3 steps of the run, before the request" == fact_text("step", 3)
-    assert "the first step of the run, before the request" == fact_text("step", 1)
-    assert 'own fact: {"a": 1}' == fact_text("own_fact", {"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -178,7 +152,6 @@ def test_a_pending_request_shows_what_would_run_and_who_may_decide():
 
 
 def test_what_came_of_it_is_shown():
-    """Decision, execution, outcome with its result, votes and earlier requests."""
     found = approval(
         state=ApprovalState.DONE,
         votes=(
@@ -199,16 +172,12 @@ def test_what_came_of_it_is_shown():
     ("value", "shown"),
     [
         ("R-1", '"R-1"'),
-        ("5", '"5"'),
         (5, "5"),
         (2**60, str(2**60)),
         (1.0, "1.0"),
-        (True, "true"),
         (None, "null"),
         (decimal.Decimal("1.10"), "1.10 decimal number"),
-        (dt.date(2026, 1, 31), "2026-01-31 date"),
         (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001 UUID"),
-        (pathlib.Path("/srv/a"), "/srv/a path"),
         (b"\xff\x00", "/wA= bytes in base64"),
         ("a\ud800b", '"a\\ud800b"'),
         ("a\u202eb", '"a\\u202eb"'),
@@ -244,13 +213,9 @@ def test_sealed_arguments_stay_sealed():
         assert IBAN not in html
         assert "$sealed" not in html
         assert "sealed: it is kept encrypted" in html
-
-
-def test_a_secret_in_memory_is_hidden():
-    html = approval({"token": "ghp_" + "a1B2" * 9, "note": "hello"})._repr_html_()
-    assert "ghp_" not in html
-    assert "it looks like a secret" in html
-    assert "hello" in html
+    hidden = approval({"token": "ghp_" + "a1B2" * 9, "note": "hello"})._repr_html_()
+    assert "ghp_" not in hidden
+    assert "it looks like a secret" in hidden
 
 
 def test_arguments_that_nobody_can_show_are_named():

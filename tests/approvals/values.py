@@ -81,12 +81,10 @@ def _more(inner):
 
 
 def values():
-    """Return a strategy for nested values."""
     return st.recursive(_LEAVES, _more, max_leaves=6)
 
 
 def same(first, second):
-    """Return whether two values have the same types and contents, all the way down."""
     if type(first) is not type(second):
         return False
     if isinstance(first, float):

@@ -10,7 +10,6 @@ from tests.conventions.source import modules
 CATCH_ALL = {
     "grace_kp/approvals/_webhooks.py": "a receiver or a store that fails is reported, and never reaches a gate",
     "grace_kp/approvals/_schema.py": "a foreign schema may break its validator anywhere, which refuses the edit",
-    "grace_kp/approvals/_transaction.py": "whoever listens to events cannot undo or delay what was decided",
     "grace_kp/approvals/_watch.py": "a look at the tables that fails wakes those who wait, who then read for themselves",
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
     "grace_kp/cli/_approval_work.py": "an action of the user's that fails is reported, and the next one runs all the same",

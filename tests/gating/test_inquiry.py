@@ -178,7 +178,7 @@ def test_an_edit_from_one_to_true_runs_with_true():
 
 def test_durations_are_seconds():
     inbox = gk.InboxReviewer(deadline="4h", use_within=60)
-    assert (14_400.0, 60.0, "wait") == (inbox.deadline, inbox.use_within, inbox.waits)
+    assert (14_400.0, 60.0, True) == (inbox.deadline, inbox.use_within, inbox.wait)
 
 
 @pytest.mark.parametrize(

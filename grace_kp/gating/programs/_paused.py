@@ -100,7 +100,7 @@ class PausedInquiry(Inquiry):
     def _complete(self, new: ApprovalRequest) -> ApprovalRequest:
         own = json.dumps([self._inbox.domain, self._identity]) if new.key is None else new.key
         note = {**new.note, **self._program.whereabouts()}
-        return replace(new, key=own, origin=self._program.origin, waits=INTERRUPT, note=note)
+        return replace(new, key=own, origin=self._program.origin, note=note)
 
     # Asking
 

@@ -124,11 +124,6 @@ class InboxReviewer:
             notify=tuple(dict.fromkeys((*self.notify, *other.notify))),
         )
 
-    @property
-    def waits(self) -> str:
-        """How the caller waits, as an approval states it: `wait`, `raise` or `hand_over`."""
-        return "wait" if self.wait is True else self.wait
-
     def review(self, request: InterventionRequest) -> InterventionResponse:
         """Raise `GateError`: only the gates of a runtime can use an inbox."""
         raise GateError(

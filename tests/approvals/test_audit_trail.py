@@ -1,13 +1,17 @@
-"""Verification as an auditor sees it: each kind of tampering is located, and the report says what could not be checked."""
+"""The audit trail: its entries, their export and retention; each kind of tampering is located, and the report says what could not be checked."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,6 +23,7 @@ from grace_kp.approvals import (
     Checkpoint,
     Secret,
     Standing,
+    _chain,
     append,
     checkpoint,
     entry_of,
@@ -30,13 +35,157 @@ from grace_kp.approvals import (
     verify,
     write_checkpoint,
 )
-from grace_kp.approvals._chain import append_view, entry_bytes, entry_hash
+from grace_kp.approvals._chain import contents_of, entry_bytes, entry_hash
 from grace_kp.errors import ApprovalError
 from grace_kp.store import open_store
 from tests.approvals.chains import DictTables, advance, chain_of, damage, found
 from tests.approvals.shops import ANA, Shop, asked, claim
 
 STEPS = (1, 1, 2, 1, 2, 1, 3, 2)
+
+
+def test_contents_stand_beside_the_entry():
+    store = DictTables()
+    contents = {"note": "sesame", "arguments": {"euros": 20.0, "cents": 20, "big": 2**70}}
+    first, second = (append(store, "standing_granted", at=1.0, actor=ANA, contents=contents) for _ in range(2))
+    assert b"sesame" not in first.data
+    assert contents == contents_of(first)
+    assert [float, int] == [type(value) for value in list(contents_of(first)["arguments"].values())[:2]]
+    assert hashlib.sha256(first.salt + first.contents).hexdigest() == entry_of(first)["commitment"]
+    assert 2 == len({entry_of(link)["commitment"] for link in (first, second)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"approval": "ap-9"}, "put the row of ap-9 with revision 1 before its entry: it is not there"),
+        ({"revision": 2}, "put the row of ap-1 with revision 2 before its entry: it has revision 1"),
+        ({"contents": {"a": float("nan")}}, "not JSON compliant"),
+        ({"facts": {"a": 2**53}}, "exceeds safe integer domain"),
+    ],
+)
+def test_what_is_no_entry_is_refused(changes, message):
+    store = chain_of((1,))
+    usual = {"kind": "decided", "at": 2.0, "approval": "ap-1", "revision": 1}
+    with pytest.raises(ValueError, match=message):
+        append(store, **{**usual, **changes})
+    assert 1 == store.head()[0]
+
+
+def test_names_that_utf8_cannot_hold_are_kept_visible():
+    link = append(
+        DictTables(), "restored", at=1.0, actor=Actor(name="\udcff\u202e", host="h"), facts={"\ud800": ["\ud800"]}
+    )
+    assert ("\\udcff\u202e", {"\\ud800": ["\\ud800"]}) == (entry_of(link)["actor"]["name"], entry_of(link)["facts"])
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Run the program of the documentation over lines; return what it printed or why it exited."""
+    page = (Path(__file__).parents[2] / "docs/how-to/approvals.md").read_text(encoding="utf-8")
+    program = page[page.index("import hashlib, json") :].partition("```")[0]
+
+    def run(lines):
+        path = tmp_path / "chain.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        ran = subprocess.run(
+            [sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60, check=False
+        )
+        return (ran.stdout + ran.stderr).strip()
+
+    return run
+
+
+def test_the_program_finds_the_chain_sound(check):
+    tables = chain_of(STEPS)
+    sound = f"8 {tables.head()[1]}"
+    assert [sound, sound] == [check(export(tables)), check(export(tables, with_contents=False))]
+    forget(tables, before=7.5, at=20.0)
+    assert f"9 {tables.head()[1]}" == check(export(tables))
+
+
+def test_the_program_finds_what_was_changed(check):
+    lines = list(export(chain_of(STEPS)))
+    assert "entry 3 was changed, removed or inserted" == check(lines[:2] + lines[3:])
+    changed = {**lines[1], "contents": lines[1]["contents"].replace("ap-1", "ap-9")}
+    assert "the contents of entry 2 were changed" == check([lines[0], changed])
+    changed = {**lines[1], "entry": {**lines[1]["entry"], "at": 2.5}}
+    assert "entry 2 was changed, removed or inserted" == check([lines[0], changed])
+
+
+def test_a_part_of_the_chain():
+    tables = chain_of(STEPS)
+    assert [7, 8] == [line["entry"]["seq"] for line in export(tables, after=6)]
+    assert [3, 5, 8] == [line["entry"]["seq"] for line in export(tables, approval="ap-2")]
+
+
+def test_a_damaged_entry_is_exported_as_text(check):
+    tables = chain_of(STEPS)
+    damage(tables, 2, data=b"\xff{")
+    lines = list(export(tables))
+    assert "\\xff{" == lines[1]["entry"]
+    with pytest.raises(AssertionError):
+        assert "8" == check(lines)
+
+
+def kept(tables):
+    return [link.seq for link in tables.links(kept=True)]
+
+
+def test_contents_of_ended_approvals_are_deleted():
+    tables = chain_of((1, 1, 2, 1, 1, 2))
+    point = checkpoint(tables, at=7.0)
+    entries = [link.data for link in tables.links()]
+    assert 3 == forget(tables, before=6.0, at=8.0, actor=Actor(name="root"))
+    assert [3, 6] == kept(tables)
+    assert [(None, None)] == [(link.salt, contents_of(link)) for link in tables.links(limit=1)]
+    *same, last = tables.links()
+    assert entries == [link.data for link in same]
+    assert ("forgotten", {"before": 6, "count": 3, "ranges": [[1, 2], [5, 5]]}, "root") == (
+        entry_of(last)["kind"],
+        entry_of(last)["facts"],
+        entry_of(last)["actor"]["name"],
+    )
+    verification = verify(tables, at=9.0, checkpoint=point)
+    assert (True, 3) == (verification.ok, verification.deleted)
+    assert (0, 0) == (forget(tables, before=6.0, at=9.0), forget(DictTables(), before=9.0, at=9.0))
+    assert 7 == tables.head()[0]
+    assert "Retention has deleted the contents of 3 entries" in verification.unchecked[1]
+
+
+def test_a_late_report_is_deleted_too():
+    tables = chain_of((1, 1, 1, 1))
+    append(tables, "standing_granted", at=4.0, actor=ANA, contents={"euros": [0, 20]})
+    assert 4 == forget(tables, before=5.0, at=9.0)
+    append(tables, "late_report", at=9.0, approval="ap-1", revision=4, contents={"result": "x"})
+    append(tables, "standing_granted", at=9.0, actor=ANA, contents={"euros": [0, 20]})
+    assert 1 == forget(tables, before=9.0, at=9.0)
+    assert ([8], True) == (kept(tables), verify(tables, at=9.0).ok)
+
+
+@given(st.lists(st.integers(1, 4), max_size=30), st.lists(st.floats(0, 30), max_size=3))
+def test_the_chain_stays_verifiable(steps, times):
+    tables = chain_of(steps)
+    for number, before in enumerate(times):
+        forget(tables, before=before, at=40.0)
+        advance(tables, f"new-{number}", 41.0)
+    verification = verify(tables, at=50.0, checkpoint=checkpoint(tables, at=50.0))
+    assert (True, []) == (verification.ok, found(verification))
+    committed = [link for link in tables.links() if entry_of(link)["commitment"]]
+    assert len(committed) == len(kept(tables)) + verification.deleted
+
+
+def test_many_entries_are_deleted_in_several_transactions(monkeypatch):
+    monkeypatch.setattr(_chain, "AT_MOST", 1_000)
+    steps = [number for number in range(400) for _ in range(4)]
+    tables = chain_of(steps)
+    assert 1_200 == forget(tables, before=2_000.0, at=3_000.0)
+    deletions = [entry_of(link)["facts"] for link in tables.links(after=1_600)]
+    assert [1_000, 200] == [facts["count"] for facts in deletions]
+    assert [1, 1] == [len(facts["ranges"]) for facts in deletions]
+    assert verify(tables, at=1.0).ok
+
+
 chains = st.lists(st.integers(1, 3), min_size=3, max_size=10).map(lambda steps: chain_of([1, *steps]))
 
 
@@ -52,7 +201,6 @@ def rewritten(tables, seq, **changes):
 
 
 def test_a_sound_chain():
-    """Nothing is found; the result names what it was compared with, and is the next checkpoint."""
     tables = chain_of(STEPS)
     early = verify(tables, at=9.0)
     assert (True, 8, "nothing", Checkpoint(store="store-1", seq=8, hash=tables.head()[1], at=9.0)) == (
@@ -62,24 +210,22 @@ def test_a_sound_chain():
         early.checkpoint,
     )
     assert "only accidents are found" in early.unchecked[0]
+    empty = verify(DictTables(), at=1.0)
+    assert (True, 0, "") == (empty.ok, empty.checkpoint.seq, empty.checkpoint.hash)
+    assert verify(tables, at=1.0, checkpoint=empty.checkpoint).ok
     later = verify(tables, at=10.0, checkpoint=early.checkpoint)
     assert (True, "checkpoint", ()) == (later.ok, later.against, later.unchecked)
     advance(tables, "ap-2", 11.0)
+    # None of these changes a row.
+    append(tables, "viewed", at=11.0, approval="ap-1", revision=4, actor=Actor(name="bob"))
+    append(tables, "late_report", at=11.0, approval="ap-1", revision=4, contents={"result": 1})
     last = verify(tables, at=12.0, checkpoint=early.checkpoint)
-    assert (True, True) == (last.ok, last.unchecked[0].startswith("Entries 9 to 9 came after the newest checkpoint"))
+    assert (True, True) == (last.ok, last.unchecked[0].startswith("Entries 9 to 11 came after the newest checkpoint"))
     assert last.to_dict() == json.loads(json.dumps(last.to_dict())) | {"problems": (), "unchecked": last.unchecked}
-
-
-def test_an_empty_chain_is_sound():
-    tables = DictTables()
-    empty = verify(tables, at=1.0)
-    assert (True, 0, "") == (empty.ok, empty.checkpoint.seq, empty.checkpoint.hash)
-    assert verify(chain_of(STEPS), at=1.0, checkpoint=empty.checkpoint).ok
 
 
 @given(chains, st.data())
 def test_a_changed_byte_is_located(tables, data):
-    """In an entry, its hash, its salt or its contents, wherever it stands and whatever it becomes."""
     link = data.draw(st.sampled_from(tables.chain))
     names = [name for name in ("data", "hash", "salt", "contents") if getattr(link, name) is not None]
     name = data.draw(st.sampled_from(names))
@@ -115,7 +261,6 @@ def test_swapped_entries_are_located(tables, data):
 
 @given(chains, st.data())
 def test_an_inserted_entry_is_located(tables, data):
-    """Also one that was copied from elsewhere in the chain and got the number of its place."""
     seq = data.draw(st.integers(1, len(tables.chain)))
     copied = data.draw(st.sampled_from(tables.chain))
     later = [dataclasses.replace(link, seq=link.seq + 1) for link in tables.chain[seq - 1 :]]
@@ -139,24 +284,22 @@ def test_a_chain_that_was_written_anew_is_found_by_a_checkpoint(tables, data):
     assert f"the chain was changed at {seq}," in located.problems[0].message
 
 
-def test_a_shorter_chain_is_found_by_a_checkpoint():
-    point = checkpoint(chain_of(STEPS), at=1.0)
-    verification = verify(chain_of(STEPS[:5]), at=1.0, checkpoint=point)
-    assert [(6, "missing")] == found(verification)
-    assert "the chain ends at entry 5, and the checkpoint is of entry 8" in verification.problems[0].message
-
-
-def test_another_stores_chain_is_found_by_a_checkpoint():
-    point = checkpoint(chain_of(STEPS), at=1.0)
-    other = chain_of(STEPS)
-    other.identity = "store-2"
-    verification = verify(other, at=1.0, checkpoint=point)
-    assert [(0, "checkpoint"), (8, "checkpoint")] == found(verification)
-    assert "is of store store-1, and this is store-2" in verification.problems[0].message
+@pytest.mark.parametrize(
+    ("steps", "store", "problems", "message"),
+    [
+        (STEPS[:5], "store-1", [(6, "missing")], "the chain ends at entry 5, and the checkpoint is of entry 8"),
+        (STEPS, "store-2", [(0, "checkpoint"), (8, "checkpoint")], "is of store store-1, and this is store-2"),
+    ],
+)
+def test_a_shorter_chain_and_that_of_another_store_are_found_by_a_checkpoint(steps, store, problems, message):
+    tables = chain_of(steps)
+    tables.identity = store
+    verification = verify(tables, at=1.0, checkpoint=checkpoint(chain_of(STEPS), at=1.0))
+    assert problems == found(verification)
+    assert message in verification.problems[0].message
 
 
 def test_a_row_that_was_changed_without_an_entry_is_located():
-    """A state, a digest, or anything else that it holds: the last entry of the approval is named."""
     for changes in ({"state": "rejected"}, {"digest": "sha256:ff"}, {"data": b'{"quorum":1}'}, {"deadline": None}):
         tables = chain_of(STEPS)
         tables.table["ap-2"] = dataclasses.replace(tables.table["ap-2"], **changes)
@@ -185,14 +328,6 @@ def test_rows_ahead_behind_gone_and_unknown_to_the_chain():
     assert "ap-2 is older than entry 8: it has revision 2, and the entry 3" in messages
     assert "ap-3 has revision 2, and entry 7 is its last" in messages
     assert "new-599 has no entry at all" in messages
-
-
-def test_entries_that_change_no_row():
-    tables = chain_of(STEPS)
-    append_view(tables, tables.row("ap-1"), at=9.0, actor=Actor(name="bob"))
-    append(tables, "late_report", at=9.0, approval="ap-1", revision=4, contents={"result": 1})
-    append(tables, "restored", at=9.0)
-    assert verify(tables, at=1.0).ok
 
 
 def test_contents_that_no_entry_commits_to():
@@ -273,29 +408,24 @@ def test_an_entry_under_another_approval():
     assert "it is stored under approval ap-1 and belongs to ap-2" in verification.problems[0].message
 
 
-@pytest.mark.parametrize("ranges", [None, "1", [1], [[1]], [["1", 2]], [[0, 1]], [[2, 1]], [[1, 99]], [[True, 1]]])
-def test_an_entry_about_a_deletion_that_names_no_entries(ranges):
+IMPOSSIBLE = [None, "1", [1], [[1]], [["1", 2]], [[0, 1]], [[2, 1]], [[1, 99]], [[True, 1]]]
+
+
+@pytest.mark.parametrize(
+    ("gone", "count", "ranges", "places", "message"),
+    [
+        *(([1], 1, ranges, [4, 1], "") for ranges in IMPOSSIBLE),
+        ([], 2, [[1, 2]], [1, 2, 4], "entry 4 says that the contents of entry 1 were deleted, and they are there"),
+        ([1, 2], 1, [[1, 2]], [4], "the contents of 1 entries were deleted, and 2 are missing"),
+    ],
+)
+def test_an_entry_about_a_deletion_that_was_another(gone, count, ranges, places, message):
     tables = chain_of(SHORT)
-    tables.forget([1])
-    append(tables, "forgotten", at=1.0, facts={"count": 1, "ranges": ranges})
-    assert [(4, "contents"), (1, "contents")] == found(verify(tables, at=1.0))
-
-
-def test_an_entry_about_a_deletion_that_did_not_take_place():
-    tables = chain_of(SHORT)
-    append(tables, "forgotten", at=1.0, facts={"count": 2, "ranges": [[1, 2]]})
-    assert [(1, "contents"), (2, "contents"), (4, "contents")] == found(verify(tables, at=1.0))
-
-
-def test_contents_that_disappeared_before_retention_came_by():
-    """Retention does not excuse them: the number of deleted contents is not theirs."""
-    tables = chain_of((1, 1, 1))
-    tables.forget([1])
-    tables.forget([2])
-    append(tables, "forgotten", at=1.0, facts={"count": 1, "ranges": [[1, 2]]})
+    tables.forget(gone)
+    append(tables, "forgotten", at=1.0, facts={"count": count, "ranges": ranges})
     verification = verify(tables, at=1.0)
-    assert [(4, "contents")] == found(verification)
-    assert "the contents of 1 entries were deleted, and 2 are missing" in verification.problems[0].message
+    assert [(place, "contents") for place in places] == found(verification)
+    assert message in verification.problems[0].message
 
 
 @pytest.fixture
@@ -310,7 +440,6 @@ def opened(path):
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE approval_chain SET data = 5 WHERE seq = 3", (3, "changed")),
         ("UPDATE approval_chain SET data = 'é' WHERE seq = 3", (3, "changed")),
         ("UPDATE approval_chain SET hash = X'00' WHERE seq = 3", (3, "changed")),
         ("UPDATE approval_chain SET approval = 5 WHERE seq = 3", (3, "changed")),
@@ -319,9 +448,6 @@ def opened(path):
         ("UPDATE approval_chain SET seq = 50000000000 WHERE seq = 8", (8, "missing")),
         ("DELETE FROM approval_chain", (1, "missing")),
         ("UPDATE approval_contents SET salt = 'abc' WHERE seq = 3", (3, "contents")),
-        ("UPDATE approval_contents SET contents = '{}' WHERE seq = 3", (3, "contents")),
-        ("UPDATE approvals SET state = 'nonsense' WHERE id = 'ap-3'", (7, "row")),
-        ("UPDATE approvals SET changed = 'x' WHERE id = 'ap-3'", (7, "row")),
         ("UPDATE approvals SET deadline = 9e999 WHERE id = 'ap-3'", (7, "row")),
         ("UPDATE approvals SET level = 9007199254740993 WHERE id = 'ap-3'", (7, "row")),
         ("UPDATE approvals SET revision = 'x' WHERE id = 'ap-3'", (7, "row")),
@@ -332,7 +458,6 @@ def opened(path):
     ],
 )  # fmt: skip
 def test_a_changed_file(path, statement, problem):
-    """Whatever stands in a column, the place is named and the rest is read and exported."""
     with opened(path) as store:
         chain_of((1, 1, 2, 1, 2, 1, 3, 2), store.approvals)
         point = checkpoint(store.approvals, at=1.0)
@@ -398,11 +523,9 @@ def test_what_the_chain_records_is_sound(shop):
     [
         ({"until": 90_000.0}, "is not as entry 1 has granted it"),
         ({"uses": 1_000}, "is not as entry 1 has granted it"),
-        ({"action": "delete"}, "is not as entry 1 has granted it"),
         ({"parameters": {"invoice": {"any": True}, "euros": {"any": True}}}, "is not as entry 1 has granted it"),
         ({"used": 0}, "counts 0 uses, and the chain 1"),
         ({"ended": "x"}, "was ended without an entry"),
-        ({"used": None}, "counts None uses"),
     ],
 )
 def test_a_change_without_an_entry_is_located(shop, changes, message):
@@ -414,7 +537,6 @@ def test_a_change_without_an_entry_is_located(shop, changes, message):
 
 
 def test_one_that_was_renewed_or_invented_is_found(shop):
-    """One that has ended holds again; another was never granted; a third cannot be read."""
     first, ended = documents(shop)
     change(shop, ended, ended="")
     with shop.tables.transaction() as writes:
@@ -443,7 +565,6 @@ def test_a_file_of_checkpoints(tmp_path):
 
 
 def test_a_secret_authenticates(tmp_path):
-    """A changed checkpoint, one of another secret and one without a code are refused."""
     path = tmp_path / "points.json"
     secret = Secret(new_key())
     write_checkpoint(path, POINT, secret=secret)
@@ -466,7 +587,6 @@ def test_a_secret_authenticates(tmp_path):
         ("", "points.json: it holds no checkpoint; `grace-kp approvals verify --write-checkpoint` writes one"),
         ("{", "points.json, line 1: it is not JSON: '{'"),
         ("[]", "line 1: a checkpoint must be a JSON object with store, seq, hash, at, not a list of 0"),
-        ('{"store": "s", "seq": "1", "hash": "h", "at": 1}', "must be a JSON object with store"),
         ('{"store": "s", "seq": -1, "hash": "h", "at": 1}', "must be a JSON object with store"),
         ('{"store": "s", "seq": true, "hash": "h", "at": 1}', "must be a JSON object with store"),
         ('{"store": "s", "seq": 1, "hash": "h", "at": 1, "more": 2}', "must be a JSON object with store"),
