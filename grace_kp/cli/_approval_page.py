@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.cli._lookup import PREFIX
 from grace_kp.cli._output import clean, shorten, visible, visible_json
 from grace_kp.cli._page import put, put_field, put_text
-from grace_kp.cli._trace_page import items, mapping
 from grace_kp.pages import APPROVAL_STATES, span_text, with_fallbacks
+from grace_kp.trace.html import items, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -75,14 +75,19 @@ def list_approvals(
 
     Example: grace-kp approvals list --action 'refund*'
     """
-    is_past = bool(past or decided_by or since or state)
+    states = state or []
+    wrong = next((each for each in states if each not in APPROVAL_STATES), None)
+    if wrong is not None:
+        raise ValueError(f"--state must be one of {', '.join(APPROVAL_STATES)}, not {wrong!r:.40}")
+    is_past = bool(past or decided_by or since or states)
     with open_inbox(store) as inbox:
-        if state:
-            found = _in_states(inbox, state, action, seconds_since(since), limit)
-        elif is_past:
-            found = inbox.verbs.history(action=action, by=decided_by, since=seconds_since(since), limit=limit)
-        else:
+        found = []
+        if not is_past or "pending" in states:
             found = inbox.verbs.pending(action, limit=limit, group=group)
+        if is_past and states != ["pending"]:
+            at = seconds_since(since)
+            found += inbox.verbs.history(action=action, by=decided_by, since=at, states=states, limit=limit)
+            found = found[:limit]
         if as_json:
             put_json([approval.to_dict() for approval in found])
         elif as_jsonl:
@@ -102,19 +107,6 @@ def seconds_since(since: str | None, option: str = "--since") -> float | None:
 
     at = moment(since, option)
     return None if at is None else datetime.fromisoformat(at).timestamp()
-
-
-def _in_states(
-    inbox: CommandInbox, states: Sequence[str], action: str | None, since: float | None, limit: int
-) -> list[Approval]:
-    from grace_kp.approvals import RowQuery
-
-    wrong = next((state for state in states if state not in APPROVAL_STATES), None)
-    if wrong is not None:
-        raise ValueError(f"--state must be one of {', '.join(APPROVAL_STATES)}, not {wrong!r:.40}")
-    inbox.verbs.sweep()  # releases the claims of killed processes
-    rows = inbox.tables.rows(RowQuery(states=tuple(states), action=action, since=since, order="newest", limit=limit))
-    return [inbox.verbs.get(row.id) for row in rows]
 
 
 def _put_pending(out: Console, found: Sequence[Approval], *, every: bool = False) -> None:

@@ -96,10 +96,7 @@ def examine() -> dict[str, Any]:
         with _collect_problems(problems):
             profiles = ProfileSet.of_runtime(settings)
         models = _examine_models(settings, problems)
-    try:
-        is_terminal = sys.stdin is not None and sys.stdin.isatty()
-    except (ValueError, OSError):
-        is_terminal = False
+    is_terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
     return {
         "grace_kp": __version__,
         "python": platform.python_version(),

@@ -124,6 +124,13 @@ def say_error(message: object) -> None:
     sys.stderr.write(f"grace-kp: {printable(' '.join(str(message).split()), replace=_blank_or_escape)}\n")
 
 
+def error_text(error: GraceError | OSError) -> str:
+    """Return the message of an error, with the file that the system names."""
+    if isinstance(error, OSError):
+        return f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
+    return str(error)
+
+
 def check_writable(*paths: Path | None) -> None:
     """Refuse files that cannot be written, before their content is computed."""
     for path in paths:

@@ -14,6 +14,7 @@ from grace_kp.cli._page import LABEL, TableColumn, TextTable, meter, put, put_fi
 from grace_kp.confidence import NOT_EVALUATED, part_text, penalties_text
 from grace_kp.levels import waits
 from grace_kp.pages import count_text, outcome_text, spaced, with_fallbacks
+from grace_kp.trace.html import items, mapping, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -512,18 +513,3 @@ def put_tokens(out: Console, grace: dict[str, Any], *, full: bool = False) -> No
 def _whole(value: object) -> str:
     figure = number(value)
     return "-" if figure is None else f"{figure:,.0f}"
-
-
-def mapping(value: object) -> dict[str, Any]:
-    """Return the value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: object) -> list[Any]:
-    """Return the value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def number(value: object) -> float | None:
-    """Return the value if it is a number, else None."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

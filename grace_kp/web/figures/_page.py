@@ -95,7 +95,7 @@ def read_period(params: QueryParams, today: date, oldest: Callable[[], date]) ->
     until: date = values.get("until", today)
     preset = "" if values.keys() & {"since", "until"} else values.get("days", USUAL)
     if until > today:
-        problems["until"] = f"must not be in the future, as {until} is; the figures end today"
+        problems["until"] = f"must be {today} (today in UTC) or earlier, not {until}"
         until = today
     if "since" in values:
         since = values["since"]
@@ -104,11 +104,11 @@ def read_period(params: QueryParams, today: date, oldest: Callable[[], date]) ->
     else:
         since = until - timedelta(days=min(int(preset or USUAL), until.toordinal()) - 1)
     if since > until:
-        problems["since"] = f"must not be after until: {since} is after {until}; the last {USUAL} days are shown"
+        problems["since"] = f"must not be after until: {since} is after {until}"
         since, until, preset = today - timedelta(days=int(USUAL) - 1), today, USUAL
     first = until - timedelta(days=min(LONGEST, until.toordinal()) - 1)
     if since < first:
-        problems["since"] = f"must not be before {first}: a period has at most {LONGEST:,} days"
+        problems["since"] = f"must be {first} or later: a period has at most {LONGEST:,} days"
         since = first
     return Period(since=since, until=until, preset=preset, agent=values.get("agent"), problems=problems)
 
@@ -124,11 +124,12 @@ def figures_page(request: Request) -> Response:
     trusted = site.figures.get(labelled, now, lambda: trust_values(site, labelled))
     known = {} if trusted is None else trusted.value or {}
     agents = [name for name in site.catalog.names("agent", limit=MOST_NAMES) if name]
+    shown = f"The figures are of {asked.since} to {asked.until}."
     return site.page(
         request,
         "figures/figures.html",
         asked=asked,
-        notes=[f"{_FIELDS[name]} {problem}." for name, problem in asked.problems.items()],
+        notes=[f"{_FIELDS[name]} {problem}. {shown}" for name, problem in asked.problems.items()],
         presets=PRESETS,
         agents=agents if asked.agent in [None, *agents] else [asked.agent, *agents],
         progress=site.catalog.progress(),

@@ -209,19 +209,6 @@ def _escape_hidden(text: str) -> str:
     return printable(text, keep=_SPACE, replace=lambda character: json.dumps(character)[1:-1])
 
 
-SOON = 600
-"""Seconds before a deadline from which it is urgent."""
-_PROCESSES: Mapping[str | bool | None, tuple[str, str]] = MappingProxyType(
-    {
-        "raise": ("asks again", "no process waits (asks again later)"),
-        "hand_over": ("handed over", "no process waits (handed over)"),
-        "interrupt": ("interrupted graph", "no process waits (the graph is resumed)"),
-        True: ("waits", "a process waits"),
-        False: ("gone", "the process has ended"),
-        None: ("unknown", "unknown whether a process waits"),
-    }
-)
-"""Whether a process waits for the decision: in a word or two for scripts, and in a phrase for the list of requests."""
 _STATE_KINDS = MappingProxyType(
     {
         "done": "good", "edited": "good", "approved": "good", "claimed": "warn", "pending": "warn",
@@ -240,11 +227,6 @@ def moment(at: float | None, now: float, otherwise: str = "no deadline") -> Mark
         return Markup('<span class="soft">{}</span>').format(otherwise)
     distance = f"in {span_text(at - now)}" if at > now else f"{span_text(now - at)} ago"
     return Markup('{} <span class="distance" data-distance="{}">{}</span>').format(when(at), f"{at:.3f}", distance)
-
-
-def process_words(approval: Approval) -> tuple[str, str]:
-    """Return whether a process waits for the decision, in a word and in a phrase."""
-    return _PROCESSES[approval.waits if approval.waits in _PROCESSES else approval.is_awaited]
 
 
 def state_badge(state: str) -> Markup:
@@ -293,9 +275,7 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "moment": moment,
         "opaque": opaque_parts,
         "own": escape,  # a field repeats a submitted string character by character
-        "process": lambda approval: process_words(approval)[0],
-        "process_phrase": lambda approval: process_words(approval)[1],
-        "process_sentence": process_text,
+        "process": process_text,
         "query": query,
         "remarks": remarks_of,
         "request_path": request_path,
