@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._approval_audit import export, forget, mark_restored, verify
 from grace_kp.cli._approval_decisions import decision_commands
 from grace_kp.cli._approval_standing import standing
-from grace_kp.cli._approval_work import work
-from grace_kp.cli._approvals import approvals, watch
+from grace_kp.cli._approvals import approvals, export, forget, mark_restored, verify, watch, work
 from grace_kp.cli._calibrate import calibrate, replay, reviewers
 from grace_kp.cli._demo import demo
 from grace_kp.cli._doctor import doctor
@@ -78,7 +76,6 @@ app.command()(doctor)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit."""
     sys.exit(_run(arguments))
 
 

@@ -81,7 +81,6 @@ class VerbCommand:
 
     @property
     def title(self) -> str:
-        """The verb in questions."""
         return self.verb if self.verb != "reconcile" else f"reconcile as {'' if self.happened else 'not '}happened"
 
     def run(self) -> None:
@@ -236,7 +235,6 @@ VERBS = (
 
 
 def decision_commands() -> Iterator[tuple[str, Callable[..., None]]]:
-    """Yield the name and the command of each verb."""
     for verb, takes, summary in VERBS:
         yield verb, _command(verb, summary, parameters_of(VerbCommand, takes.split(), REQUIRED))
 
@@ -262,7 +260,6 @@ def _alike(inbox: CommandInbox, name: str) -> tuple[str, ...]:
 
 
 def report(approval: Approval) -> str:
-    """Describe the outcome of a verb and the next step."""
     from grace_kp.approvals import consents, process_text
 
     text = f"{id_text(approval.id)}  {APPROVAL_STATES[approval.state]}: {call_text(approval)}"

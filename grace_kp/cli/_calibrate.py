@@ -15,7 +15,7 @@ import typer
 
 from grace_kp.cli._inputs import Unreadable, read_files, readable
 from grace_kp.cli._lookup import JsonOption, StoreOption, open_for_reading
-from grace_kp.cli._output import check_writable, clean, console, progress, put_json, say_error, visible, working
+from grace_kp.cli._output import check_writable, clean, console, progress, put_json, say_error, visible
 from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_outcome, put_text
 from grace_kp.errors import GraceError, InvalidRecord
 
@@ -100,8 +100,8 @@ def calibrate(
         lacking = lacking_labels(labelled, wanted, holdout=holdout, seed=seed)
         if lacking and not as_json:
             _warn(lacking, labelled, holdout)
-        with working(f"calibrating on {len(labelled.labels):,} runs"):
-            found = calibrate_runs(labelled, wanted, holdout=holdout, seed=seed)
+        work = (calibrate_runs(labelled, wanted, holdout=holdout, seed=seed) for _ in range(1))
+        [found] = progress(work, f"calibrating on {len(labelled.labels):,} runs")
     except ValueError as error:  # the arguments were checked before, so the labels are at fault
         raise GraceError(str(error)) from None
     if out is not None:

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import unicodedata
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import GraceError
@@ -49,7 +48,6 @@ def columns(stream: IO[str]) -> int:
 
 
 def writes_unicode(stream: IO[str]) -> bool:
-    """Return whether a stream can encode every character."""
     return str(getattr(stream, "encoding", None) or "").lower().replace("-", "").startswith("utf")
 
 
@@ -102,7 +100,6 @@ _BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 
 
 def put_json(value: object) -> None:
-    """Write a JSON value to standard output, indented."""
     sys.stdout.write(_json(value, indent=2) + "\n")
 
 
@@ -197,15 +194,3 @@ def progress(
         for count, item in enumerate(items, 1):
             yield item
             bars.update(task, completed=count if position is None else position(), items=count)
-
-
-@contextmanager
-def working(title: str) -> Iterator[None]:
-    """Show a spinner while the block runs, if standard error is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.text import Text
-
-    with console(stderr=True).status(Text(clean(title, 60)), spinner="line"):
-        yield

@@ -25,7 +25,6 @@ FIELDS = ("id", "score", "complexity", "novelty", "tool_diversity", "outcome_con
 
 
 def assessor(profile: str) -> Assessor:
-    """Return the assessor with this confidence profile."""
     from grace_kp.runtime import Assessor, ProfileSet
     from grace_kp.value import ValueScorer
 

@@ -45,14 +45,7 @@ DETAILS = frozenset({
 
 
 class Sheet:
-    """Writes traces to a console.
-
-    Args:
-        out: the console.
-        full: do not shorten or leave out anything.
-        nested: write nested runs in full, too.
-        store: the store with the nested runs.
-    """
+    """Writes traces to a console; nested runs are read from the store, and written in full if `nested`."""
 
     def __init__(self, out: Console, *, full: bool = False, nested: bool = False, store: Store | None = None) -> None:
         self._out = out
@@ -61,7 +54,6 @@ class Sheet:
         self._store = store
 
     def print(self, trace: ReasoningTrace) -> None:
-        """Write one trace."""
         self._print(trace)
         if not self._nested:
             return
@@ -244,7 +236,6 @@ def _describe_label(entry: dict[str, Any]) -> str:
 
 
 def _words(value: object) -> str:
-    """Return a string or a list of strings as words, any other value as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -351,7 +342,6 @@ def _answer(response: dict[str, Any], entry: dict[str, Any]) -> str:
 
 
 def _approval(approval: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the state of the request in an inbox when the call was decided, and its present state."""
     words = f"{approval.pop('id')}, {approval.pop('state', 'of unknown state')}"
     if approval.get("by"):
         words += (

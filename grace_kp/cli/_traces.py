@@ -89,7 +89,6 @@ class Filters:
     ] = None
 
     def conditions(self) -> dict[str, Any]:
-        """Return the conditions that are set."""
         stated = {name: value for name, value in vars(self).items() if value not in (None, [])}
         if "metadata" in stated:
             pairs = [pair.partition("=") for pair in stated["metadata"]]
@@ -407,6 +406,7 @@ def _empty_judgements() -> str | None:
 
 
 _REASONS = 20
+BYTES = TableColumn("bytes", "figure")
 
 
 def contribute(
@@ -442,25 +442,26 @@ def contribute(
     with open_for_reading(store) as source:
         named = {trace.id: trace for trace in (find(source, name) for name in ids or ())}
         found = named.values() if ids else newest_first(source, min_score=min_score, **conditions)
-        leaving, staying = _chosen(progress(found, "looking"), registry, limit)
+        leaving, staying = _choose(progress(found, "looking"), registry, limit)
+    prepared = [contribution for _, contribution in leaving]
     if dry_run:
-        _show([contribution for _, contribution in leaving] + staying, as_json=as_json)
+        _show_requests([*prepared, *staying], as_json=as_json)
         return
     if leaving:
         registry.check()
     if leaving and not yes:
-        _ask(registry.url, [contribution for _, contribution in leaving], staying)
+        _ask_to_send(registry.url, prepared, staying)
     sent = [registry.contribute(trace) for trace, _ in progress(leaving, "contributing", total=len(leaving))]
     if as_json:
         kept = [{"id": item.id, "status": "not_eligible", "reason": item.reason} for item in staying]
         put_json([asdict(item) for item in sent] + kept)
     else:
-        _report(sent, staying)
+        _put_sent(sent, staying)
     if any(item.status == "failed" for item in sent):
         raise typer.Exit(1)
 
 
-def _chosen(
+def _choose(
     found: Iterable[ReasoningTrace], registry: KnowledgePulse, limit: int
 ) -> tuple[list[tuple[ReasoningTrace, Contribution]], list[Contribution]]:
     """Return up to `limit` traces that may be sent, and the traces skipped on the way."""
@@ -477,7 +478,7 @@ def _chosen(
     return leaving, staying
 
 
-def _show(prepared: list[Contribution], *, as_json: bool) -> None:
+def _show_requests(prepared: list[Contribution], *, as_json: bool) -> None:
     if as_json:
         put_json([{**asdict(item), "body": item.body.decode()} for item in prepared])
         return
@@ -497,22 +498,17 @@ def _line(*parts: str) -> None:
     put(console(), "  ".join(map(clean, parts)))
 
 
-def _ask(url: str, leaving: list[Contribution], staying: list[Contribution]) -> None:
+def _ask_to_send(url: str, leaving: list[Contribution], staying: list[Contribution]) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        say_error(
+        raise ValueError(
             "contribute asks for a confirmation, which needs a terminal; use --yes to send without asking, or --dry-run to look"
         )
-        raise typer.Exit(2)
-    rows = TextTable(
-        TableColumn("id", "word"), TableColumn("objective"), TableColumn("domain", priority=1, least=8), TableColumn("score", "figure"), TableColumn("bytes", "figure")
-    )  # fmt: skip
+    rows = TextTable(*(column for column in LIST if column.name in {"id", "objective", "domain", "score"}), BYTES)
     for item in leaving:
         body = json.loads(item.body)
-        metadata = body["metadata"]
+        metadata, size = body["metadata"], f"{len(item.body):,}"
         score = f"{metadata['quality_score']:.3f}"
-        rows.add(
-            short_id(item.id)[:8], body["task"]["objective"], metadata["task_domain"], score, f"{len(item.body):,}"
-        )
+        rows.add(short_id(item.id)[:8], body["task"]["objective"], metadata["task_domain"], score, size)
     out = console(stderr=True)
     rows.print(out)
     for line in _reasons(staying):
@@ -522,7 +518,7 @@ def _ask(url: str, leaving: list[Contribution], staying: list[Contribution]) -> 
         raise typer.Exit(1)
 
 
-def _report(sent: list[Contributed], staying: list[Contribution]) -> None:
+def _put_sent(sent: list[Contributed], staying: list[Contribution]) -> None:
     for item in sent:
         _line(item.id, f"{item.status.replace('_', ' ')}{f': {item.reason}' if item.reason else ''}")
     for line in _reasons(staying):

@@ -209,16 +209,17 @@ def test_figures_that_are_not_there_yet(house, ana, monkeypatch, message, words)
 
 
 @pytest.mark.parametrize(
-    ("period", "field"),
+    ("period", "field", "problem"),
     [
-        ({"since": "2026-01-02", "until": "2026-01-01"}, "since"),
-        ({"since": "1001-01-01"}, "since"),
-        ({"until": "2999-01-01"}, "until"),
-        ({"since": "2h"}, "since"),
-        ({"days": "30"}, "days"),
+        ({"since": "2026-01-02", "until": "2026-01-01"}, "since", "must not be after until: 2026-01-02 is after 2026-01-01"),
+        ({"since": "1001-01-01"}, "since", "or later: a period has at most 7,320 days"),
+        ({"until": "2999-01-01"}, "until", "(today in UTC) or earlier, not 2999-01-01"),
+        ({"since": "2h"}, "since", "cannot be used"),
+        ({"days": "30"}, "days", "is unknown; known are agent, since, until"),
     ],
-)
-def test_a_period_that_cannot_be_used(ana, period, field):
-    """One that ends before it begins or after today, or is longer than twenty years, is refused, with the field; presets are the page's."""
+)  # fmt: skip
+def test_a_period_that_cannot_be_used(ana, period, field, problem):
+    """It is refused with the field and the days that are allowed; presets are the page's."""
     refused = ana.get("/api/v1/figures", params=period)
+    assert problem in refused.json()["message"]
     assert (422, "invalid", [field]) == (refused.status_code, refused.json()["code"], list(refused.json()["fields"]))

@@ -39,7 +39,7 @@ def test_requests_stand_by_deadline_and_level(shop, ana):
     for words in (
         "escalate",
         "finance, 0 of 2 consents",
-        "handed over",
+        "no process waits",
         'href="/runs/kp:trace:1"',
         "confidence 0.61",
         "no deadline",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import decimal
 import enum
 import html
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +19,6 @@ from grace_kp.web.inbox._words import (
     member_of,
     moment,
     opaque_parts,
-    process_words,
     query,
     read_codes,
     request_path,
@@ -37,18 +34,6 @@ def test_a_time_stands_with_its_distance():
     assert 'data-distance="13000.000"' in moment(13_000.0, 1_000.0)
     assert "10 s ago" in moment(990.0, 1_000.0)
     assert "no deadline" in moment(None, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("waits", "is_awaited", "words"),
-    [
-        ("wait", True, ("waits", "a process waits")),
-        ("wait", None, ("unknown", "unknown whether a process waits")),
-        ("raise", None, ("asks again", "no process waits (asks again later)")),
-    ],
-)
-def test_whether_a_process_waits(shop, waits, is_awaited, words):
-    assert words == process_words(dataclasses.replace(shop.ask(), waits=waits, is_awaited=is_awaited))
 
 
 def test_addresses_are_quoted():
