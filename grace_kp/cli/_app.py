@@ -76,6 +76,7 @@ app.command()(doctor)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
     sys.exit(_run(arguments))
 
 

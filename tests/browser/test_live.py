@@ -181,21 +181,6 @@ def test_the_server_goes_away_and_comes_back(team):
     with_shop.grace.close()
 
 
-@pytest.mark.parametrize("script", [True, False])
-def test_the_printed_address_opens_the_pages_once(team, script):
-    """Opening it takes a button, so that a preview of the link in a chat does not use the code up. A second person cannot use it."""
-    own, strangers = team
-    path = own.start().removeprefix(own.origin)
-    first = strangers(path, script=script)
-    first.reload()
-    follow(first.get_by_role("button", name="Open the pages"))
-    expect(first).to_have_url(f"{own.origin}/inbox")
-    strangers.expect_message("403")
-    second = strangers(path, script=script)
-    follow(second.get_by_role("button", name="Open the pages"))
-    expect(second.get_by_role("alert")).to_contain_text("not valid")
-
-
 def test_who_logs_out_is_out(team):
     own, strangers = team
     token = own.add_user("ana", "approver")

@@ -60,10 +60,6 @@ def test_an_edit_shows_what_was_asked():
     assert " * euros = 20\n     was = 40\n" in page(request)
 
 
-def test_a_value_of_another_type_is_a_change():
-    assert ["a", "b"] == changed_arguments(pending(arguments={"a": 1, "b": True}, asked={"a": 1.0, "b": 1}))
-
-
 def test_it_marks_what_a_decision_does_not_cover_or_show():
     shown = page(pending(not_covered=("euros",), sealed=("invoice",), unencoded=("connection",), key_fields=()))
     assert "euros = 40\n     not covered by the decision" in shown

@@ -8,7 +8,6 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.store import open_store
-from tests.cli.program import document
 
 
 @pytest.fixture
@@ -90,15 +89,6 @@ def test_show_names_the_labels(command, url):
         command("feedback", "1aa", "wrong")
     assert "and 5 earlier ones; --full shows all" in command("traces", "show", "1aa").stdout
     assert 25 == command("traces", "show", "1aa", "--full").stdout.count("feedback    wrong, user")
-
-
-@pytest.mark.parametrize(
-    "feedback", ["good", 3, [None, 3, "x", {"correct": [1]}, {"source": {}}, {"correct": "\x1b", "note": 3}]]
-)
-def test_show_survives_feedback_of_another_form(command, stored, feedback):
-    url = stored({**document("x"), "grace": {"feedback": feedback}})
-    ran = command("traces", "show", "last", "--store", url)
-    assert (0, "", False) == (ran.returncode, ran.stderr, "\x1b" in ran.stdout)
 
 
 def test_labelled_runs_are_listed_exported_and_imported(command, url, tmp_path):

@@ -310,7 +310,6 @@ def sentence_of(error: ApprovalError) -> str:
 
 
 def value_of(form: Mapping[str, list[str]], name: str) -> str:
-    """Return the value of a form field, or an empty string."""
     return (form.get(name) or [""])[0]
 
 

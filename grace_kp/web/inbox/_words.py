@@ -115,7 +115,6 @@ def value_html(value: object) -> Markup:
 
 
 def opaque_parts(value: object) -> list[str]:
-    """Return descriptions of the parts of a value that cannot be shown in full."""
     return view(value, max_characters=MAX_CHARACTERS).opaque
 
 
@@ -166,7 +165,6 @@ def _mark_hidden(line: str) -> Iterator[Markup]:
 
 
 def _marks(characters: str) -> Iterator[Markup]:
-    """Yield a mark for each run of one character."""
     for character, run in itertools.groupby(characters):
         count = sum(1 for _ in run)
         name = unicodedata.name(character, "control character").lower()
@@ -234,7 +232,6 @@ def state_badge(state: str) -> Markup:
 
 
 def confidence(approval: Approval) -> Markup:
-    """Return the confidence with its parts and penalties as HTML."""
     return trust_html(
         confidence_html(
             approval.score,

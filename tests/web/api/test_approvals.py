@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from grace_kp.approvals import Actor, PolicyNow, Standing
+from grace_kp.approvals import Standing
 from tests.web.api.conftest import CY, MISSING
 
 
@@ -115,21 +115,6 @@ def test_the_other_verbs(house, ana, verb, body, state, note):
     assert (200, state, note) == (closed.status_code, closed.json()["state"], closed.json()["decision"]["note"])
 
 
-def test_an_unknown_outcome_is_reconciled(house, ana):
-    approval = house.request()
-    ana.post(path(approval, "approve"), json={"digest": approval.digest})
-    claim = house.desk.claim(
-        approval.id, digest=approval.digest, version="1", policy=PolicyNow(), by=Actor(name="gate", channel="gate")
-    )
-    house.desk.settle(approval.id, claim.token, state="unknown")
-    revision = ana.get(path(approval)).json()["revision"]
-    stale = ana.post(path(approval, "reconcile"), json={"revision": revision - 1, "happened": True})
-    assert (409, "changed_since_shown") == problem(stale)
-    body = {"revision": revision, "happened": True, "note": "seen in the bank"}
-    settled = ana.post(path(approval, "reconcile"), json=body)
-    assert (200, "done") == (settled.status_code, settled.json()["state"])
-
-
 @pytest.mark.parametrize("verb", ["approve", "edit", "reject"])
 def test_another_digest_is_refused(house, ana, verb):
     approval = house.request()
@@ -146,13 +131,6 @@ def test_the_second_decision_is_refused(house, ana):
     refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
     assert (409, "already_decided", "rejected") == (*problem(refused), refused.json()["approval"]["state"])
     assert "cy" in refused.json()["message"]
-
-
-def test_groups_hold_for_the_api(house, ana):
-    approval = house.request(groups=("board",))
-    refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
-    assert (403, "not_entitled") == problem(refused)
-    assert ["requested", "refused"] == house.kinds(approval)
 
 
 @pytest.mark.parametrize("name", ["vic", "bot"])

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from grace_kp import Grace, InboxReviewer
-from grace_kp.approvals import Actor, ApprovalRequest, digest, encode, entry_of, schema_of
+from grace_kp.approvals import Actor, ApprovalRequest, PolicyNow, digest, encode, entry_of, schema_of
 from tests.web.visiting import Browser
 
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}\u202eevil\u200b\x1b[31m\x00\r\nend  "
@@ -54,6 +54,17 @@ class Shop:
 
     def get(self, approval):
         return self.desk.get(approval.id)
+
+    def start(self, approval):
+        """Approve a request and claim its action, as a gate does; return the claim."""
+        approval = self.desk.approve(approval.id, by=person("ana"), digest=approval.digest)
+        return self.desk.claim(
+            approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), by=person("x")
+        )
+
+    def lose(self, approval):
+        """Start the action of a request, and leave its outcome unknown."""
+        return self.desk.settle(approval.id, self.start(approval).token, state="unknown")
 
     def kinds(self, approval):
         return [entry_of(link)["kind"] for link in self.tables.links(approval=approval.id)]
