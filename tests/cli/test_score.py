@@ -148,12 +148,6 @@ def test_scorers_of_ones_own_are_imported_first(evaluate, tmp_path, name, count)
     assert {1, 2} == set(told[-1]["results"][0]["details"]["seen"])
 
 
-def test_a_module_that_cannot_be_imported(evaluate, tmp_path):
-    (tmp_path / "m.py").write_text("import sys; sys.exit(0)", "utf-8")
-    ran = evaluate([case(1)], "--import", "m.py")
-    assert (2, 1, True) == (ran.returncode, ran.stderr.count("\n"), "--import m.py: SystemExit: 0" in ran.stderr)
-
-
 def test_half_surrogate_pairs_cannot_be_written_and_cost_nothing_else(evaluate, tmp_path):
     odd = {**case(1), "id": "odd \ud800"}
     odd["actual"] = {**odd["actual"], "pages": {"A": "y \udfff"}}

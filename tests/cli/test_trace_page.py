@@ -200,19 +200,6 @@ def test_hidden_characters_are_counted_in_words(shown):
     assert "command, 3 characters" == facts["hidden in edits"] == facts["hidden of these"]
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"hidden": {"a": "\x1b[2Jx"}}, {"hidden": [1]}, {"hidden": {"a": True}}, {"response": "yes"}, {"response": {"action": [1]}},
-        {"arguments": 3, "executed_arguments": [1]}, {"notice": {"text": 3, "to": []}}, {"notice": "x"}, {"waited_ms": "long"},
-        {"level": {}, "score": None}, {"error": {"a": 1}, "response": {"action": "cancel"}}, {"approval": {"id": "\x1b[2J", "by": [1], "state": {}}}, {"reason": ["\x1b]0;t\x07"]},
-    ],
-    ids=json.dumps,
-)  # fmt: skip
-def test_entries_of_any_form_are_shown(entry):
-    assert all(text.isprintable() for fact in decision_facts(entry) for text in fact)
-
-
 def figures(*, full=False, **grace):
     file = io.StringIO()
     trace = gk.ReasoningTrace.model_validate(document("1", **grace))
@@ -306,7 +293,8 @@ INNER = [
     "score", "level", "profile", "reason", "breakdown", "penalties", "not_evaluated", "own", "complexity", "novelty", "tool_diversity", "overrides",
     "novelty_fallback", "call_id", "tool_call", "observation", "status", "latency_ms", "search", "count", "scores", "sources", "child", "trace_id",
     "action", "outcome", "response", "reviewer", "modified", "arguments", "id", "model", "step", "input_tokens", "output_tokens", "type", "message",
-    "name", "correct", "source", "note", "passed", "suite", "details", "diagnosis", "error", "skipped", "thread_id", "fallback", "unusable_scores",
+    "name", "correct", "source", "note", "passed", "suite", "details", "diagnosis", "error", "skipped", "thread_id", "fallback", "unusable_scores", "hidden",
+    "notice", "to", "text", "waited_ms", "approval", "reason", "executed_arguments", "timeout_reached", "mismatches",
 ]  # fmt: skip
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(["", "completed", CONTROLS, "[red]", "kp:trace:x"])  # fmt: skip
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(INNER), inner, max_size=6), max_leaves=12)  # fmt: skip
@@ -372,7 +360,9 @@ def test_what_commands_call_survives_any_grace_part(grace):
         getattr(trace, name)
     result_from_trace(trace)
     factors_from_trace(trace.to_dict())
-    Sheet(Console(file=io.StringIO(), width=80), full=True, nested=True).print(trace)
+    out = Console(file=io.StringIO(), width=80)
+    Sheet(out, full=True, nested=True).print(trace)
+    assert all(line.isprintable() for line in out.file.getvalue().splitlines())
 
 
 COMMANDS = (
