@@ -95,18 +95,22 @@ def list_approvals(
 
     Example: grace-kp approvals list --action 'refund*'
     """
+    from grace_kp.approvals import RowQuery
+
     states = state or []
     wrong = next((each for each in states if each not in APPROVAL_STATES), None)
     if wrong is not None:
         raise ValueError(f"--state must be one of {', '.join(APPROVAL_STATES)}, not {wrong!r:.40}")
     is_past = bool(past or decided_by or since or states)
     with open_inbox(store) as inbox:
-        found = []
-        if not is_past or "pending" in states:
-            found = inbox.verbs.pending(action, limit=limit, group=group)
-        if is_past and states != ["pending"]:
-            at = seconds_since(since)
-            found += inbox.verbs.history(action=action, by=decided_by, since=at, states=states, limit=limit)
+        verbs, at = inbox.verbs, seconds_since(since)
+        found = [] if is_past else verbs.pending(action, limit=limit, group=group)
+        if "pending" in states:
+            verbs.sweep()
+            query = RowQuery(states=("pending",), action=action, since=at, order="newest", limit=limit)
+            found = [verbs.get(row.id) for row in inbox.tables.rows(query)]
+        if is_past and set(states) != {"pending"}:
+            found += verbs.history(action=action, by=decided_by, since=at, states=states, limit=limit)
             found = found[:limit]
         if as_json:
             put_json([approval.to_dict() for approval in found])

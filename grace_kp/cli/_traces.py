@@ -405,7 +405,6 @@ def _empty_judgements() -> str | None:
     return path
 
 
-_REASONS = 20
 BYTES = TableColumn("bytes", "figure")
 
 
@@ -519,14 +518,11 @@ def _ask_to_send(url: str, leaving: list[Contribution], staying: list[Contributi
 
 
 def _put_sent(sent: list[Contributed], staying: list[Contribution]) -> None:
-    for item in sent:
-        _line(item.id, f"{item.status.replace('_', ' ')}{f': {item.reason}' if item.reason else ''}")
-    for line in _reasons(staying):
-        _line(line)
-    if not sent and not staying:
-        _line("no traces")
+    lines = [(item.id, f"{item.status.replace('_', ' ')}{f': {item.reason}' if item.reason else ''}") for item in sent]
+    for parts in [*lines, *((reason,) for reason in _reasons(staying))] or [("no traces",)]:
+        _line(*parts)
 
 
 def _reasons(staying: list[Contribution]) -> Iterator[str]:
-    for reason, count in Counter(item.reason for item in staying).most_common(_REASONS):
+    for reason, count in Counter(item.reason for item in staying).most_common(20):
         yield f"{count:,} {'is' if count == 1 else 'are'} not sent: {reason}"

@@ -61,7 +61,10 @@ def test_past_requests_by_state_person_and_time(command, url):
 
     assert [second.id, first.id] == ids("--past") == ids("--since", "1h")
     assert [first.id] == ids("--state", "rejected") == ids("--decided-by", "ana")
-    assert [] == ids()
+    assert [] == ids() == ids("--state", "rejected", "--decided-by", "bob") == ids("--state", "pending")
+    pending = filed(url, "A-3")[0]
+    assert [pending.id] == ids("--state", "pending", "--since", "1h")
+    assert [pending.id, first.id] == ids("--state", "pending", "--state", "rejected")
     assert 2 == command("approvals", "list", "--since", "soon", "--store", url).returncode
 
 

@@ -9,7 +9,7 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from grace_kp import ActionPending, Grace, InboxReviewer
+from grace_kp import Grace
 from grace_kp.approvals import approval_figures
 from grace_kp.errors import StoreError
 from grace_kp.trace import ReasoningTrace
@@ -117,22 +117,6 @@ def test_an_unknown_run(ana):
         ana.post(f"/api/v1/runs/{UNKNOWN}/feedback", json={"correct": True}),
     ):
         assert (404, "unknown_run") == (response.status_code, response.json()["code"])
-
-
-def test_a_run_that_waited_states_what_became_of_its_request(house, ana):
-    with pytest.raises(ActionPending), house.grace.run("pay") as run:
-        house.grace.gate(name="pay", key="one", floor="confirm", reviewer=InboxReviewer(wait="raise"))(print)()
-    house.grace.flush()
-    path = f"/api/v1/runs/{run.id}"
-    assert ("waiting", True) == (ana.get(path).json()["grace"]["status"], "now" not in approval_in(ana.get(path)))
-    house.grace.approvals.reject(approval_in(ana.get(path))["id"], by="bob")
-    found = approval_in(ana.get(path))
-    assert ("pending", "rejected", "bob") == (found["state"], found["now"]["state"], found["now"]["by"])
-
-
-def approval_in(response):
-    (decision,) = response.json()["grace"]["decisions"]
-    return decision["approval"]
 
 
 async def test_health_is_stated_while_all_other_threads_wait(tmp_path):
