@@ -262,12 +262,6 @@ def test_labels_and_attributes_of_a_file_are_kept_under_its_name(bring, url):
     assert {"import:native.jsonl"} == {
         entry["source"] for entry in traces_of(url)["kp:trace:native"]["grace"]["feedback"]
     }
-    store = open_store(url)
-    assert (1, 2) == (
-        store.count(feedback_source="import:native.jsonl"),
-        store.count(feedback_source="import:in.jsonl"),
-    )
-    store.close()
 
 
 @pytest.mark.parametrize(

@@ -55,12 +55,8 @@ def test_seeing_an_approval_is_recorded(house):
     """Once per account and revision, also for programs; asking for the headers alone shows nothing."""
     approval = house.request()
     for name in ("vic", "vic", "bot"):
-        shown = house.client(name).get(path(approval))
-        assert (200, approval.digest, {"invoice": "R-1", "euros": 500}) == (
-            shown.status_code,
-            shown.json()["digest"],
-            shown.json()["arguments"],
-        )
+        shown = house.client(name).get(path(approval)).json()
+        assert (approval.digest, {"invoice": "R-1", "euros": 500}) == (shown["digest"], shown["arguments"])
     assert 200 == house.client("ana").head(path(approval)).status_code
     assert ["requested", "viewed", "viewed"] == house.kinds(approval)
 
@@ -74,13 +70,8 @@ def test_consent_names_what_was_seen(house, ana):
     decided = ana.post(path(approval, "approve"), json={"digest": approval.digest, "note": "checked"})
     assert (200, "approved") == (decided.status_code, decided.json()["state"])
     decision = decided.json()["decision"]
-    actor = decision["actor"]
-    assert ("checked", "ana", "web", True) == (
-        decision["note"],
-        actor["name"],
-        actor["channel"],
-        actor["authenticated"],
-    )
+    assert "checked" == decision["note"]
+    assert {"name": "ana", "channel": "web", "authenticated": True}.items() <= decision["actor"].items()
     again = ana.post(path(approval, "approve"), json={"digest": approval.digest})
     assert (200, decided.json()["revision"]) == (again.status_code, again.json()["revision"])
 
@@ -155,12 +146,9 @@ def test_an_unknown_approval(ana, verb, body):
 def test_several_are_decided_each_with_what_came_of_it(house, ana):
     good, changed = house.request(), house.request(arguments={"invoice": "R-2", "euros": 1})
     barred = house.request(arguments={"invoice": "R-3", "euros": 1}, groups=("board",))
-    approvals = [
-        {"id": good.id, "digest": good.digest},
-        {"id": changed.id, "digest": "sha256:00"},
-        {"id": barred.id, "digest": barred.digest},
-        {"id": MISSING, "digest": "sha256:00"},
-    ]
+    other = "sha256:00"
+    shown = {good.id: good.digest, changed.id: other, barred.id: barred.digest, MISSING: other}
+    approvals = [{"id": name, "digest": digest} for name, digest in shown.items()]
     response = ana.post("/api/v1/approvals/decide", json={"verb": "approve", "approvals": approvals, "note": "all"})
     outcomes = response.json()["outcomes"]
     assert [good.id, changed.id, barred.id, MISSING] == [each["id"] for each in outcomes]
@@ -186,16 +174,11 @@ def test_the_audit_trail_is_listed_by_page(house, ana):
 
 
 def test_standing_approvals_are_listed(house, ana):
-    granted = house.desk.grant(
-        Standing(action="refund", domain="shop", parameters={"euros": {"to": 20}}, until=time.time() + 60, uses=2),
-        by=CY,
-    )
+    parameters = {"euros": {"to": 20}}
+    wanted = Standing(action="refund", domain="shop", parameters=parameters, until=time.time() + 60, uses=2)
+    granted = house.desk.grant(wanted, by=CY)
     (listed,) = ana.get("/api/v1/standing").json()["standing"]
-    assert (granted.id, "cy", {"euros": {"to": 20}}) == (
-        listed["id"],
-        listed["granted_by"]["name"],
-        listed["parameters"],
-    )
+    assert (granted.id, "cy", parameters) == (listed["id"], listed["granted_by"]["name"], listed["parameters"])
     house.desk.end_standing(granted.id, by=CY)
     assert [] == ana.get("/api/v1/standing").json()["standing"]
     assert [granted.id] == [each["id"] for each in ana.get("/api/v1/standing?ended=true").json()["standing"]]

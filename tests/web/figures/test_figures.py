@@ -436,22 +436,6 @@ def read_verdict(office, query=LABELLED):
     return verdict_of(office.visit().app.state.site, query)
 
 
-def test_labels_are_those_of_calibration(office):
-    """The same assessment as of the labels of the store with the recorded confidences; approvals are no labels."""
-    for number in range(30):
-        office.run(confidence=number / 32, success=True, label=number % 3 > 0, objective=f"Refund {number}")
-    office.grace.feedback(office.run(), True, source="approval")
-    found, labelled = read_verdict(office), cal.labels(office.grace)
-    confidences = [trace.outcome.confidence for trace in labelled.traces]
-    expected = cal.assess(confidences, labelled.labels, clusters=labelled.groups, weights=labelled.weights)
-    assert expected.bins == found.assessment.bins
-    assert (expected.auroc, expected.n) == (pytest.approx(found.assessment.auroc), 30)
-    assert {"test": 30} == dict(found.sources)
-    assert {"label of another source": 1} == dict(found.left_out)
-    points = cal.risk_curve(confidences, labelled.labels, groups=labelled.groups)
-    assert [point.risk for point in points] == [point.risk for point in found.curve()]
-
-
 def test_the_newest_labels_are_read(office, monkeypatch):
     monkeypatch.setattr(_trust, "AT_MOST_READ", 5)
     monkeypatch.setattr(_trust, "PAGE", 2)

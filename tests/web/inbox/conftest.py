@@ -134,11 +134,11 @@ class _Reader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.forms: list[Form] = []
         self._form: Form | None = None
-        self._textarea: list | None = None
-        self._select: list | None = None
+        self._field: list | None = None
+        """The text area or select field that is open."""
 
     def handle_starttag(self, tag, attributes):
-        found = {name: value if value is not None else "" for name, value in attributes}
+        found = {name: value or "" for name, value in attributes}
         if tag == "form":
             self._form = Form(found.get("action", ""), found.get("method", "get"))
             self.forms.append(self._form)
@@ -154,31 +154,24 @@ class _Reader(HTMLParser):
                 if kind in {"text", "date"}:
                     value = value.replace("\n", "").replace("\r", "")
                 form.fields.append([found["name"], value, kind])
-        elif tag == "textarea":
-            form.kinds.append("textarea")
-            self._textarea = [found["name"], "", "textarea"]
-        elif tag == "select":
-            form.kinds.append("select")
-            self._select = [found["name"], None, "select"]
-        elif tag == "option" and self._select is not None and ("selected" in found or self._select[1] is None):
-            self._select[1] = found.get("value", "")
+        elif tag in {"textarea", "select"}:
+            form.kinds.append(tag)
+            self._field = [found["name"], None, tag]
+            form.fields.append(self._field)
+        elif tag == "option" and self._field is not None and ("selected" in found or self._field[1] is None):
+            self._field[1] = found.get("value", "")
         elif tag == "button":
             form.buttons.append(found)
 
     def handle_data(self, data):
-        if self._textarea is not None:
-            self._textarea[1] += data
+        if self._field is not None and self._field[2] == "textarea":
+            self._field[1] = (self._field[1] or "") + data
 
     def handle_endtag(self, tag):
-        if tag == "textarea" and self._form is not None and self._textarea is not None:
-            text = self._textarea[1]
-            self._textarea[1] = text.removeprefix("\n")
-            self._form.fields.append(self._textarea)
-            self._textarea = None
-        elif tag == "select" and self._form is not None and self._select is not None:
-            self._select[1] = self._select[1] or ""
-            self._form.fields.append(self._select)
-            self._select = None
+        if tag in {"textarea", "select"} and self._field is not None:
+            text = self._field[1] or ""
+            self._field[1] = text.removeprefix("\n") if tag == "textarea" else text
+            self._field = None
         elif tag == "form":
             self._form = None
 

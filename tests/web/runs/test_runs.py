@@ -6,6 +6,8 @@ import contextlib
 import html
 import json
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -113,28 +115,19 @@ def test_no_match_says_what_to_remove(house):
     assert "without contains nothing like it" in " ".join(text.split())
 
 
-class Slow:
-    """A catalog that ran out of time, and that is still being built."""
-
-    def find(self, query, **options):
-        newer = 9 if "after" in options else None
-        return RunPage(rows=(), newer=newer, older=7, searched_to="2026-01-02T03:04:05.000Z")
-
-    def progress(self):
-        return Progress(done=10, total=1_000)
-
-    def names(self, kind, limit=200):
-        return []
-
-    def close(self):
-        pass
-
-
 def test_a_search_that_ran_out_of_time_can_go_on(house):
+    """Also while the catalog is still being built."""
     browser = house.visit()
     site = browser.app.state.site
     site.catalog.close()
-    object.__setattr__(site, "catalog", Slow())
+    found = RunPage(rows=(), newer=None, older=7, searched_to="2026-01-02T03:04:05.000Z")
+    slow = SimpleNamespace(
+        find=lambda query, **options: replace(found, newer=9 if "after" in options else None),
+        progress=lambda: Progress(done=10, total=1_000),
+        names=lambda kind: [],
+        close=lambda: None,
+    )
+    object.__setattr__(site, "catalog", slow)
     page = browser.get("/runs?text=needle").text
     text = " ".join(Elements(page).text.split())
     assert "The search stopped at 2026-01-02 03:04:05 UTC" in text

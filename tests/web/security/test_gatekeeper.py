@@ -17,10 +17,10 @@ from grace_kp.approvals import verify
 from grace_kp.errors import SettingsError
 from grace_kp.web import Right, Role
 from grace_kp.web._site import RIGHTS, PageRoute
-from grace_kp.web.security import Addresses, still_may
+from grace_kp.web.security import Addresses
 from grace_kp.web.security._gatekeeper import protect_response, read_body
 from grace_kp.web.security._refusals import network_of
-from tests.web.security.conftest import OPERATOR, entries
+from tests.web.security.conftest import entries
 
 READS = {"GET", "HEAD"}
 FORM = "application/x-www-form-urlencoded"
@@ -340,33 +340,6 @@ def test_wrong_tokens_are_slowed_down(visit, add):
 
 
 # -- while a response goes on
-
-
-async def test_rights_are_asked_for_again(server, visit, add, accounts):
-    """By what a stream calls before each event: a removed account, another role or a logout end it."""
-    asked = []
-
-    async def stream(request):
-        asked.append(request)
-        return PlainTextResponse("")
-
-    route = PageRoute("/stream", stream)
-    route.right = Right.SEE
-    server.app.router.routes.insert(0, route)
-    add("root", Role.ADMIN)
-    ana, ben = visit(add("ana", Role.APPROVER)), visit(add("ben", Role.VIEWER))
-    ana.get("/stream")
-    ben.get("/stream")
-    assert [True, True, False] == [
-        await still_may(asked[0], Right.SEE),
-        await still_may(asked[0], Right.DECIDE),
-        await still_may(asked[0], Right.MANAGE),
-    ]
-    accounts.set_role("ana", Role.VIEWER, actor=OPERATOR)
-    assert not await still_may(asked[0], Right.SEE)
-    assert await still_may(asked[1], Right.SEE)
-    ben.post_form("/logout")
-    assert not await still_may(asked[1], Right.SEE)
 
 
 def channel(*chunks):
