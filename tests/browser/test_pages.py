@@ -132,42 +132,17 @@ def test_every_page_says_what_it_is_without_script(visit, paths):
     assert {} == {title: kinds for title, kinds in titles.items() if len(kinds) > 1}
 
 
-WINDOWS = [(1400, True), (360, False)]
-
-
-@pytest.mark.parametrize(("width", "script"), WINDOWS)
-def test_filters_stand_in_the_address(visit, width, script):
-    """So that a list can be kept and sent to somebody; the back button leads to the list before."""
-    page = visit("/runs?session=s-1", width=width, script=script)
-    found = page.get_by_role("link", name=JAPANESE)
-    expect(found).to_have_count(2)
-    page.get_by_label("agent").select_option("desk")
-    follow(page.get_by_role("button", name="Filter"))
-    expect(page).to_have_url(re.compile(r"agent=desk"))
-    expect(found).to_have_count(1)
-    follow(page.get_by_role("link", name="agent desk"))
-    expect(found).to_have_count(2)
-    page.go_back()
-    expect(found).to_have_count(1)
-
-
 @pytest.mark.parametrize("script", [True, False])
 def test_the_steps_of_a_run_are_searched(visit, shop, script):
-    trace = recorded(shop, "Search in me", "needle in the hay", *["hay"] * 30)
-    page = visit(f"/runs/{trace.id}", script=script)
+    with shop.grace.run("Search in me") as run:
+        for thought in ("needle in the hay", *["hay"] * 30):
+            shop.grace.thought(thought)
+    shop.grace.flush()
+    page = visit(f"/runs/{run.id}", script=script)
     page.get_by_role("searchbox").fill("needle")
     page.get_by_role("button", name="Search").click()  # with scripts, the search stays on the page
     expect(page.get_by_role("status")).to_contain_text("1")
     expect(page.get_by_text("needle in the hay").first).to_be_visible()
-
-
-def recorded(shop, objective, *thoughts):
-    """A run that is in the store."""
-    with shop.grace.collect() as traces, shop.grace.run(objective):
-        for thought in thoughts or (f"thinking about {objective}",):
-            shop.grace.thought(thought)
-    shop.grace.flush()
-    return traces[0]
 
 
 def test_keys_move_through_the_list(visit):
