@@ -9,23 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._approval_audit import export, forget, mark_restored, verify
 from grace_kp.cli._approval_decisions import decision_commands
 from grace_kp.cli._approval_standing import standing
-from grace_kp.cli._approval_work import work
-from grace_kp.cli._approvals import approvals, watch
-from grace_kp.cli._calibrate import calibrate
-from grace_kp.cli._contribute import contribute
+from grace_kp.cli._approvals import approvals, export, forget, mark_restored, verify, watch, work
+from grace_kp.cli._calibrate import calibrate, replay, reviewers
 from grace_kp.cli._demo import demo
 from grace_kp.cli._doctor import doctor
-from grace_kp.cli._evaluate import evaluate
 from grace_kp.cli._feedback import feedback
-from grace_kp.cli._output import say_error
-from grace_kp.cli._replay import replay, reviewers
+from grace_kp.cli._output import error_text, say_error
 from grace_kp.cli._rubric import rubric
-from grace_kp.cli._score import score
+from grace_kp.cli._score import evaluate, score
 from grace_kp.cli._serve import serve
-from grace_kp.cli._traces import delete, traces
+from grace_kp.cli._traces import contribute, delete, traces
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
@@ -115,10 +110,8 @@ def _report(error: Exception) -> int:
         if message:
             say_error(message)
         return code if isinstance(code, int) else 2
-    if isinstance(error, GraceError):
-        say_error(error)
-    elif isinstance(error, OSError):
-        say_error(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+    if isinstance(error, GraceError | OSError):
+        say_error(error_text(error))
     elif type(error).__module__ == "sqlite3":
         say_error(f"the store cannot be used: {error}")
     elif isinstance(error, UnicodeEncodeError):

@@ -81,7 +81,6 @@ class VerbCommand:
 
     @property
     def title(self) -> str:
-        """The verb in questions."""
         return self.verb if self.verb != "reconcile" else f"reconcile as {'' if self.happened else 'not '}happened"
 
     def run(self) -> None:
@@ -141,22 +140,15 @@ class VerbCommand:
             say_error(f"{shown.id} is unchanged: {APPROVAL_STATES[shown.state]}")
             return None
         verbs, seen = inbox.verbs, self.digest if self.is_consent and self.yes else shown.digest
-        match self.verb:
-            case "edit":
-                return verbs.edit(shown.id, values, by=person, note=self.note, digest=seen, is_encoded=True)
-            case "respond":
-                return verbs.respond(shown.id, self.text, by=person, digest=seen)
-            case "reject":
-                return verbs.reject(shown.id, by=person, reason=self.reason, digest=seen)
-            case "withdraw":
-                return verbs.withdraw(shown.id, by=person, reason=self.reason)
-            case "reconcile":
-                return verbs.reconcile(
-                    shown.id, by=person, happened=self.happened, note=self.note, revision=shown.revision
-                )
-            case _:
-                verb: Callable[..., Approval] = getattr(verbs, self.verb)
-                return verb(shown.id, by=person, note=self.note, digest=seen)
+        if self.verb == "edit":
+            return verbs.edit(shown.id, values, by=person, note=self.note, digest=seen, is_encoded=True)
+        if self.verb == "reconcile":
+            return verbs.reconcile(shown.id, by=person, happened=self.happened, note=self.note, revision=shown.revision)
+        words, digests = self.text or self.reason or self.note, {} if seen is None else {shown.id: seen}
+        outcome = verbs.decide_all([shown.id], self.verb, by=person, note=words, digests=digests)[shown.id]
+        if isinstance(outcome, ApprovalError):
+            raise outcome
+        return outcome
 
     def _is_confirmed(self, shown: Approval) -> bool:
         from grace_kp.approvals import process_text
@@ -243,7 +235,6 @@ VERBS = (
 
 
 def decision_commands() -> Iterator[tuple[str, Callable[..., None]]]:
-    """Yield the name and the command of each verb."""
     for verb, takes, summary in VERBS:
         yield verb, _command(verb, summary, parameters_of(VerbCommand, takes.split(), REQUIRED))
 
@@ -269,7 +260,6 @@ def _alike(inbox: CommandInbox, name: str) -> tuple[str, ...]:
 
 
 def report(approval: Approval) -> str:
-    """Describe the outcome of a verb and the next step."""
     from grace_kp.approvals import consents, process_text
 
     text = f"{id_text(approval.id)}  {APPROVAL_STATES[approval.state]}: {call_text(approval)}"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.cli._lookup import PREFIX
 from grace_kp.cli._output import clean, shorten, visible, visible_json
 from grace_kp.cli._page import put, put_field, put_text
-from grace_kp.cli._trace_page import items, mapping
 from grace_kp.pages import APPROVAL_STATES, span_text, with_fallbacks
+from grace_kp.trace.html import items, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -84,7 +84,6 @@ def opaque(approval: Approval) -> list[str]:
 
 
 def put_question(out: Console, approval: Approval, *, full: bool) -> None:
-    """Write the action and the reason for asking."""
     from grace_kp.gating.reviewers import Page
 
     page = Page(max(out.width, 20), getattr(out.file, "encoding", None) or "utf-8")
@@ -134,7 +133,6 @@ def put_approval(
 
 
 def _facts(approval: Approval, now: float) -> Iterator[tuple[str, str]]:
-    """Yield the name and value of each fact."""
     from grace_kp.approvals import actor_text, fact_text, process_text, rule_text
 
     yield "id", approval.id
@@ -224,7 +222,6 @@ def _flat(value: object) -> str:
 
 
 def id_text(name: str) -> str:
-    """Return the abbreviated id of an approval."""
     return clean(name.removeprefix(PREFIX)[:SHORT])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,8 +41,6 @@ LIST = (
     TableColumn("used", "figure"),
     TableColumn("by", priority=1, least=6),
 )
-_UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SPAN = re.compile(r"(\d+)([mhdw])")
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?\.\.(-?\d+(?:\.\d+)?)?")
 
 
@@ -136,7 +135,6 @@ def end(
 
 
 def _parameters(stated: Mapping[str, Sequence[str] | None]) -> dict[str, dict[str, Any]]:
-    """Parse the constraint of each parameter."""
     found: dict[str, dict[str, Any]] = {}
     for option, pair in ((option, pair) for option, pairs in stated.items() for pair in pairs or ()):
         name, separator, text = pair.partition("=")
@@ -178,9 +176,10 @@ def _json_or_text(text: str) -> Any:
 
 
 def _until(text: str) -> float:
-    span = _SPAN.fullmatch(text.strip())
-    if span:
-        return time.time() + int(span[1]) * _UNITS[span[2]]
+    from grace_kp.approvals import seconds_of
+
+    with suppress(ValueError):
+        return time.time() + seconds_of("--until", text.strip())
     try:
         at = datetime.fromisoformat(text)
         return (at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp()

@@ -1,10 +1,14 @@
-"""`grace-kp approvals list | show | watch`: pending and past requests. These commands only read."""
+"""`grace-kp approvals list | show | watch | work`: requests and approved actions; `verify | export | restored | forget`: their audit chain."""
 
 from __future__ import annotations
 
+import json
+import signal
+import sys
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,17 +22,33 @@ from grace_kp.cli._approval_page import (
     put_approval,
     time_left_text,
 )
-from grace_kp.cli._lookup import ByOption, CommandInbox, IdArgument, StoreOption, actor, describe_store, open_inbox
-from grace_kp.cli._output import clean, console, put_json, put_jsonl
-from grace_kp.cli._page import TableColumn, TextTable, put, put_text
-from grace_kp.pages import APPROVAL_STATES, span_text
+from grace_kp.cli._inputs import load_module
+from grace_kp.cli._lookup import (
+    ByOption,
+    CommandInbox,
+    IdArgument,
+    JsonOption,
+    StoreOption,
+    YesOption,
+    actor,
+    change_inbox,
+    describe_store,
+    open_inbox,
+)
+from grace_kp.cli._output import clean, confirm, console, put_json, put_jsonl, say_error
+from grace_kp.cli._page import TableColumn, TextTable, put, put_outcome, put_text
+from grace_kp.errors import ActionNotApproved, AlreadyDecided, ApprovalError, GraceError, StoreError
+from grace_kp.pages import APPROVAL_STATES, count_text, span_text
+from grace_kp.trace import describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import FrameType, ModuleType
 
     from rich.console import Console
 
-    from grace_kp.approvals import Approval
+    from grace_kp.approvals import Approval, Tables
+    from grace_kp.runtime import Grace
 
 
 approvals = typer.Typer(no_args_is_help=True, help="Requests for approval: list, show, decide, watch, execute, verify.")
@@ -75,14 +95,23 @@ def list_approvals(
 
     Example: grace-kp approvals list --action 'refund*'
     """
-    is_past = bool(past or decided_by or since or state)
+    from grace_kp.approvals import RowQuery
+
+    states = state or []
+    wrong = next((each for each in states if each not in APPROVAL_STATES), None)
+    if wrong is not None:
+        raise ValueError(f"--state must be one of {', '.join(APPROVAL_STATES)}, not {wrong!r:.40}")
+    is_past = bool(past or decided_by or since or states)
     with open_inbox(store) as inbox:
-        if state:
-            found = _in_states(inbox, state, action, seconds_since(since), limit)
-        elif is_past:
-            found = inbox.verbs.history(action=action, by=decided_by, since=seconds_since(since), limit=limit)
-        else:
-            found = inbox.verbs.pending(action, limit=limit, group=group)
+        verbs, at = inbox.verbs, seconds_since(since)
+        found = [] if is_past else verbs.pending(action, limit=limit, group=group)
+        if "pending" in states:
+            verbs.sweep()
+            query = RowQuery(states=("pending",), action=action, since=at, order="newest", limit=limit)
+            found = [verbs.get(row.id) for row in inbox.tables.rows(query)]
+        if is_past and set(states) != {"pending"}:
+            found += verbs.history(action=action, by=decided_by, since=at, states=states, limit=limit)
+            found = found[:limit]
         if as_json:
             put_json([approval.to_dict() for approval in found])
         elif as_jsonl:
@@ -95,26 +124,12 @@ def list_approvals(
 
 
 def seconds_since(since: str | None, option: str = "--since") -> float | None:
-    """Parse the time of an option; return seconds since the epoch."""
     from datetime import datetime
 
     from grace_kp.store import moment
 
     at = moment(since, option)
     return None if at is None else datetime.fromisoformat(at).timestamp()
-
-
-def _in_states(
-    inbox: CommandInbox, states: Sequence[str], action: str | None, since: float | None, limit: int
-) -> list[Approval]:
-    from grace_kp.approvals import RowQuery
-
-    wrong = next((state for state in states if state not in APPROVAL_STATES), None)
-    if wrong is not None:
-        raise ValueError(f"--state must be one of {', '.join(APPROVAL_STATES)}, not {wrong!r:.40}")
-    inbox.verbs.sweep()  # releases the claims of killed processes
-    rows = inbox.tables.rows(RowQuery(states=tuple(states), action=action, since=since, order="newest", limit=limit))
-    return [inbox.verbs.get(row.id) for row in rows]
 
 
 def _put_pending(out: Console, found: Sequence[Approval], *, every: bool = False) -> None:
@@ -145,7 +160,6 @@ def _put_pending(out: Console, found: Sequence[Approval], *, every: bool = False
 def _put_footer(
     out: Console, inbox: CommandInbox, store: str | None, found: Sequence[Approval], *, limit: int, restricted: bool
 ) -> None:
-    """Write the counts and the next commands."""
     from grace_kp.approvals import RowQuery
 
     count = inbox.tables.count(RowQuery(states=("pending",)))
@@ -154,11 +168,8 @@ def _put_footer(
     if not found and restricted and count:
         put_text(out, f"no pending requests match; the store has {count:,}: {describe_store(store)}")
     elif not found:
-        put_text(out, f"nothing is pending in {describe_store(store)}")
-        put_text(
-            out,
-            "`grace-kp approvals list --past` shows what was decided; `grace-kp approvals watch` waits for requests",
-        )
+        hint = "`grace-kp approvals list --past` shows what was decided; `grace-kp approvals watch` waits for requests"
+        put_text(out, f"nothing is pending in {describe_store(store)}\n{hint}")
     else:
         more = f" of {count:,}; --limit shows more" if len(found) == limit < count else " pending"
         put_text(
@@ -260,3 +271,258 @@ def _pending_lists(inbox: CommandInbox, action: str | None, group: str | None) -
             seen, found = now, inbox.verbs.pending(action, limit=SHOWN, group=group)
             yield found
         time.sleep(TICK)
+
+
+SWEEP_SECONDS = 5.0
+"""Seconds between two looks without a change of the store: a waiting process may have exited."""
+
+
+def work(
+    module: Annotated[str, typer.Argument(metavar="MODULE", help="Module or .py file that defines the gates.")],
+    once: Annotated[bool, typer.Option("--once", help="Execute what is approved now, then exit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line per outcome.")] = False,
+) -> None:
+    """Execute approved actions that no process waits for. SIGTERM or Ctrl-C ends the work after the current action.
+
+    It uses the stores of the runtimes in MODULE. With --once the exit code is 1 if an action failed.
+
+    Example: grace-kp approvals work shop.actions
+    """
+    worker = ApprovalWorker(_runtimes(load_module(module, "work")), as_json=as_json)
+    with _stopping(worker):
+        if not once and sys.stderr.isatty():
+            sys.stderr.write(
+                f"executing approved actions of {clean(module)}; Ctrl-C ends it after the current action\n"
+            )
+        worker.run(once=once)
+    if once and worker.failed:
+        raise typer.Exit(1)
+
+
+def _runtimes(module: ModuleType) -> list[Grace]:
+    """Return the runtimes in a module, or else the default one."""
+    from grace_kp.runtime import Grace, default
+
+    found = {id(value): value for value in vars(module).values() if isinstance(value, Grace)}
+    return list(found.values()) or [default()]
+
+
+class ApprovalWorker:
+    """Executes approved actions whose gates belong to some runtimes."""
+
+    def __init__(self, runtimes: list[Grace], *, as_json: bool) -> None:
+        self._runtimes = runtimes
+        self._as_json = as_json
+        self._others: set[tuple[int, str]] = set()
+        """Approvals that a runtime cannot execute, by its index and their id."""
+        self._problem = ""
+        self.stops = False
+        self.failed = 0
+
+    def run(self, *, once: bool) -> None:
+        """Work until stopped; with `once`, until no approved action is left."""
+        seen: list[int] = []
+        looked = 0.0
+        while not self.stops:
+            try:
+                now = [_tables(grace).changes() for grace in self._runtimes]
+                if now != seen or time.monotonic() - looked > SWEEP_SECONDS:
+                    seen, looked = now, time.monotonic()
+                    for place, grace in enumerate(self._runtimes):
+                        for approval in _ready(grace):
+                            if not self.stops and (place, approval.id) not in self._others:
+                                self._execute(place, approval)
+                self._problem = ""
+            except StoreError as error:
+                if once:
+                    raise
+                if str(error) != self._problem:
+                    say_error(f"waiting for the store: {error}")
+                self._problem, seen = str(error), []
+            if once:
+                return
+            time.sleep(TICK)
+
+    def _execute(self, place: int, approval: Approval) -> None:
+        begun = time.monotonic()
+        self._say(approval, "taken up")
+        try:
+            self._runtimes[place].approvals.execute(approval.id)
+        except AlreadyDecided as error:
+            self._say(
+                approval, "not carried out", str(error)
+            )  # another worker was first, or the approval was withdrawn
+        except ApprovalError as error:
+            self._others.add((place, approval.id))
+            self._say(approval, "left to others", str(error))
+        except ActionNotApproved as error:
+            self._say(approval, "not carried out", str(error))
+        except Exception as error:  # noqa: BLE001 — a user's action may raise anything, and the next one must still run
+            self.failed += 1
+            self._say(approval, "failed", ": ".join(describe_error(error, 400)))
+        else:
+            self._say(approval, "done", f"{time.monotonic() - begun:.1f} s")
+
+    def _say(self, approval: Approval, outcome: str, note: str = "") -> None:
+        if self._as_json:
+            put_jsonl(
+                [{"at": time.time(), "id": approval.id, "action": approval.action, "outcome": outcome, "note": note}]
+            )
+            return
+        text = f"{moment_text(time.time())}  {outcome:<8}  {id_text(approval.id)}  {call_text(approval)}"
+        sys.stdout.write(f"{text}{f'  {clean(note)}' if note else ''}\n")
+        sys.stdout.flush()
+
+
+def _tables(grace: Grace) -> Tables:
+    tables: Tables | None = getattr(grace.store, "approvals", None)
+    if tables is None:
+        raise GraceError("the store of this runtime keeps no approvals")
+    return tables
+
+
+def _ready(grace: Grace) -> Iterator[Approval]:
+    """Yield the approved requests that no other process will execute, most urgent first."""
+    from grace_kp.approvals import RowQuery
+
+    query = RowQuery(states=TO_BE_USED, limit=None)
+    for row in _tables(grace).rows(query):
+        approval = grace.approvals.get(row.id)
+        is_left = approval.waits == "hand_over" or (approval.waits == "wait" and approval.is_awaited is False)
+        if approval.state in TO_BE_USED and is_left and not approval.unencoded:
+            yield approval
+
+
+@contextmanager
+def _stopping(worker: ApprovalWorker) -> Iterator[None]:
+    """Make SIGTERM and SIGINT stop the worker after the current action, and a second one at once."""
+    kept: dict[int, Any] = {}
+
+    def restore() -> None:
+        for known, handler in kept.items():
+            signal.signal(known, handler)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        worker.stops = True
+        restore()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        kept[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()
+
+
+PROBLEMS = 20
+"""Maximum of problems shown without --json."""
+
+
+def verify(
+    store: StoreOption = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File of checkpoints that was kept elsewhere. Without one, only accidental changes are found.")
+    ] = None,
+    write_checkpoint: Annotated[
+        Path | None, typer.Option("--write-checkpoint", help="Append a checkpoint of the verified chain to this file.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Verify that no entry of the chain was changed, removed, inserted or reordered. Exit with 1 if a problem was found.
+
+    Example: grace-kp approvals verify --checkpoint /mnt/audit/approvals.jsonl --write-checkpoint /mnt/audit/approvals.jsonl
+    """
+    from grace_kp.approvals import read_checkpoints, verdict_text
+    from grace_kp.approvals import verify as verify_chain
+    from grace_kp.approvals import write_checkpoint as write
+
+    with open_inbox(store) as inbox:
+        points = None if checkpoint is None else read_checkpoints(checkpoint, secret=inbox.secret)
+        found = verify_chain(inbox.tables, at=time.time(), checkpoint=points)
+        if found.ok and write_checkpoint is not None:
+            write(write_checkpoint, found.checkpoint, secret=inbox.secret)
+    if as_json:
+        put_json(found.to_dict())
+    else:
+        out = console()
+        for problem in found.problems[:PROBLEMS]:
+            put_text(out, f"{problem.kind}: {clean(problem.message)}", style="red")
+        if found.problem_count > PROBLEMS:
+            put_text(out, f"and {found.problem_count - PROBLEMS:,} more problems; --json lists them")
+        put_text(out, verdict_text(found), style="" if found.ok else "bold")
+        for sentence in found.unchecked:
+            put_text(out, clean(sentence), style="yellow")
+        if write_checkpoint is not None:
+            written = f"checkpoint of entry {found.checkpoint.seq:,} appended to {clean(str(write_checkpoint))}"
+            put_text(out, written if found.ok else "no checkpoint was written, because of the problems")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def mark_restored(
+    store: StoreOption = None, by: ByOption = None, yes: YesOption = False, as_json: JsonOption = False
+) -> None:
+    """After a restore from a backup, mark approved and started actions as unknown, and end standing approvals.
+
+    Actions may have run after the backup was taken. Settle each with `reconcile`.
+    """
+    person = actor(by)
+    with change_inbox(store) as inbox:
+        if not yes:
+            confirm(
+                "mark everything",
+                f"Mark all approved and started actions in {describe_store(store)} as unknown? Each then needs `reconcile`.",
+            )
+        count = inbox.verbs.restored(by=person)
+    hint = "\n`grace-kp approvals list --state unknown` lists them; settle each with `reconcile`" if count else ""
+    put_outcome({"unknown": count}, f"marked {count_text(count, 'approval')} as unknown{hint}", as_json=as_json)
+
+
+def forget(
+    older_than: Annotated[
+        str, typer.Option("--older-than", help="Only approvals that ended before this time: 90d (ago), 2026-01-31.")
+    ],
+    store: StoreOption = None,
+    by: ByOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the arguments, notes and results of ended approvals. The chain stays verifiable.
+
+    Example: grace-kp approvals forget --older-than 90d
+    """
+    from grace_kp.approvals import forget as forget_contents
+
+    person, before = actor(by), seconds_since(older_than, "--older-than")
+    with open_inbox(store) as inbox:
+        if not yes:
+            confirm(
+                "forget",
+                f"Delete the contents of approvals in {describe_store(store)} that ended before {older_than}? This cannot be undone.",
+            )
+        count = forget_contents(inbox.tables, before=before or 0.0, at=time.time(), actor=person)
+    text = f"deleted the contents of {count:,} entr{'y' if count == 1 else 'ies'}"
+    put_outcome({"deleted": count}, text, as_json=as_json)
+
+
+def export(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Output file; - is standard output.")] = "-",
+    store: StoreOption = None,
+    after: Annotated[int, typer.Option(min=0, help="Number of the last entry that was exported before.")] = 0,
+    contents: Annotated[bool, typer.Option("--contents/--no-contents", help="Include arguments, notes and results.")] = True,
+) -> None:  # fmt: skip
+    """Write the chain as JSON lines. They can be verified without this library.
+
+    Example: grace-kp approvals export chain.jsonl --no-contents
+    """
+    from grace_kp.approvals import export as export_chain
+    from grace_kp.trace import write_whole
+
+    with open_inbox(store) as inbox:
+        lines = export_chain(inbox.tables, after=after, with_contents=contents)
+        if file == "-":
+            put_jsonl(lines)
+            return
+        texts = [json.dumps(line, ensure_ascii=False) for line in lines]
+    write_whole(Path(file), "".join(f"{text}\n" for text in texts))
+    put_text(console(), f"exported {len(texts):,} entr{'y' if len(texts) == 1 else 'ies'} to {clean(file)}")

@@ -1,25 +1,31 @@
-"""`grace-kp calibrate`: learn a confidence from labelled runs, and choose thresholds that keep a promise."""
+"""`grace-kp calibrate`: learn a confidence from labelled runs, and choose thresholds that keep a promise.
+
+`grace-kp replay` compares two policies on recorded traces; `grace-kp reviewers` shows statistics of reviewers.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._inputs import Unreadable, read_files
+from grace_kp.cli._inputs import Unreadable, read_files, readable
 from grace_kp.cli._lookup import JsonOption, StoreOption, open_for_reading
-from grace_kp.cli._output import check_writable, clean, console, progress, put_json, working
-from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
-from grace_kp.errors import GraceError
+from grace_kp.cli._output import check_writable, clean, console, progress, put_json, say_error, visible
+from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_outcome, put_text
+from grace_kp.errors import GraceError, InvalidRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
-    from grace_kp.calibrate import Assessment, Calibration, Labels
+    from grace_kp.calibrate import Assessment, Calibration, LabelledRun, Labels
+    from grace_kp.confidence import Thresholds
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
 
@@ -75,22 +81,27 @@ def calibrate(
 
     Example: grace-kp calibrate runs.jsonl --risk silent=0.05 --risk notify=0.15 --out profile.json
     """
-    from grace_kp.calibrate import Promise, calibrate_runs, calibration_page, lacking_labels
+    from grace_kp.calibrate import Promise, calibrate_runs, calibration_page, labels, lacking_labels, read_labelled
     from grace_kp.trace import write_whole
 
     wanted = Promise(risks=_risks(risk or RISKS), delta=delta, kind=promise, moment=moment)  # type: ignore[arg-type]
     check_writable(out, report)
     unreadable = Unreadable()
     accepted = None if sources is None else [name.strip() for name in sources.split(",") if name.strip()]
-    labelled = _read_labels(files, store, label, accepted, unreadable)
+
+    def read(source: Any, name: str) -> Iterator[LabelledRun | InvalidRecord]:
+        return read_labelled(source, label=label, sources=accepted, name=name)
+
+    with _open_runs(files, store, "reading", unreadable, read, label) as runs:
+        labelled = labels(runs, accepted)
     if unreadable.count and not labelled.labels and not labelled.left_out:
         raise typer.Exit(1)  # the reasons were reported while reading
     try:
         lacking = lacking_labels(labelled, wanted, holdout=holdout, seed=seed)
         if lacking and not as_json:
             _warn(lacking, labelled, holdout)
-        with working(f"calibrating on {len(labelled.labels):,} runs"):
-            found = calibrate_runs(labelled, wanted, holdout=holdout, seed=seed)
+        work = (calibrate_runs(labelled, wanted, holdout=holdout, seed=seed) for _ in range(1))
+        [found] = progress(work, f"calibrating on {len(labelled.labels):,} runs")
     except ValueError as error:  # the arguments were checked before, so the labels are at fault
         raise GraceError(str(error)) from None
     if out is not None:
@@ -123,38 +134,41 @@ def _risks(entries: list[str] | tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-def _read_labels(
-    files: list[str] | None, store: str | None, label: str | None, sources: list[str] | None, unreadable: Unreadable
-) -> Labels:
-    from grace_kp.calibrate import labels, read_labelled
-
-    if files:
-        if store is not None:
-            raise ValueError("name files or --store, not both")
-        runs = read_files(
-            files,
-            "reading",
-            unreadable,
-            lambda source, name: read_labelled(source, label=label, sources=sources, name=name),
-        )
-        return labels(runs, sources)
-    if label is not None:
-        raise ValueError("--label names a field of a file; the labels of a store are feedback, which --sources selects")
-    with open_for_reading(store) as opened:
-        return labels(_Watched(opened), sources)
+@contextmanager
+def _open_runs(
+    files: list[str] | None,
+    store: str | None,
+    title: str,
+    unreadable: Unreadable,
+    read: Callable[[Any, str], Iterator[Any]] | None = None,
+    label: str | None = None,
+) -> Iterator[Any]:
+    """Yield what `read` finds in the files, or else their traces; without files, the store, whose traces contain their labels."""
+    if not files:
+        if label is not None:
+            raise ValueError("--label names a field of a file; the labels of a store are feedback")
+        with open_for_reading(store) as opened:
+            yield _Watched(opened, title)
+        return
+    if store is not None:
+        raise ValueError("name files or --store, not both")
+    yield readable(files, title, unreadable) if read is None else read_files(files, title, unreadable, read)
 
 
 class _Watched:
     """A store whose traces are read with a progress bar."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, title: str) -> None:
+        self._store, self._title = store, title
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
+    def __iter__(self) -> Iterator[ReasoningTrace]:
+        return self.iterate()
+
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
-        return progress(self._store.iterate(**conditions), "reading", total=self._store.count(**conditions))
+        return progress(self._store.iterate(**conditions), self._title, total=self._store.count(**conditions))
 
 
 def _warn(lacking: tuple[str, ...], labelled: Labels, holdout: float) -> None:
@@ -246,3 +260,129 @@ def _point(found: Calibration, out: Path | None, report: Path | None) -> None:
     if found.promise.moment == "end":
         note = "its thresholds are for runs that have ended, so gates ask before every action; --moment action is for gates"
         put_field(page, "", note, label=LABEL)
+
+
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE...", help="Traces as JSON lines; - is standard input. Default: the store."),
+]
+Name = "recorded, grace, strict, or the JSON file of a learned profile."
+Levels = "Its thresholds: silent,notify,confirm, such as never,0.95,0.8."
+Floors = "Its floor for an action or glob, such as 'send_*=confirm'; may be repeated."
+
+
+def replay(
+    files: Files = None,
+    store: StoreOption = None,
+    a: Annotated[str | None, typer.Option("--a", metavar="POLICY", help=f"Policy A: {Name}")] = None,
+    a_thresholds: Annotated[str | None, typer.Option(metavar="S,N,C", help=Levels)] = None,
+    a_floor: Annotated[list[str] | None, typer.Option(metavar="ACTION=FLOOR", help=Floors)] = None,
+    b: Annotated[str | None, typer.Option("--b", metavar="POLICY", help="Policy B, in the same forms.")] = None,
+    b_thresholds: Annotated[str | None, typer.Option(metavar="S,N,C", help=Levels)] = None,
+    b_floor: Annotated[list[str] | None, typer.Option(metavar="ACTION=FLOOR", help=Floors)] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Field of the files that states whether a run was right. Default: feedback, reward, …"),
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=0, help="Minutes of a reviewer for a question.")] = 2.0,
+    price: Annotated[float | None, typer.Option(min=0, help="Price of an hour of reviewers.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap intervals.")] = 0,
+    include_fitted: Annotated[
+        bool, typer.Option("--include-fitted", help="Also replay the runs that a profile was fitted on.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay recorded decisions under policy A and policy B. Without a policy, the recorded decisions take its place.
+
+    Thresholds without a profile apply to the recorded confidence. Labels are the feedback in the traces, or a field of the files.
+
+    Example: grace-kp replay --a profile.json --b grace --b-thresholds never,0.95,0.8 --price 60
+    """
+    from grace_kp.calibrate import read_labelled
+    from grace_kp.calibrate import replay as replay_traces
+
+    policies = _policy("a", a, a_thresholds, a_floor), _policy("b", b, b_thresholds, b_floor)
+    if policies == (None, None):
+        raise ValueError("nothing to compare: state policy A with --a, --a-thresholds or --a-floor")
+    unreadable = Unreadable()
+
+    def read(source: Any, name: str) -> Iterator[LabelledRun | InvalidRecord]:
+        return read_labelled(source, label=label, volunteered=True, name=name)
+
+    with _open_runs(files, store, "replaying", unreadable, read, label) as traces:
+        labels = None
+        if files:
+            first, second = itertools.tee(traces)  # read in step, so that one run at a time is in memory
+            traces = (run.trace for run in first)
+            labels = (None if run.label is None else run.label.correct for run in second)
+        report = replay_traces(
+            traces,
+            *policies,
+            labels=labels,
+            minutes_per_review=minutes,
+            price_per_hour=price,
+            seed=seed,
+            include_fitted=include_fitted,
+        )
+    put_outcome(report.to_dict(), visible(report.summary()), as_json=as_json)
+    nothing = report.traces and not (report.actions.decisions or report.runs.decisions)
+    if nothing:
+        say_error("nothing could be replayed; the notes of the report say why")
+    if unreadable.count or nothing:
+        raise typer.Exit(1)
+
+
+def reviewers(
+    files: Files = None,
+    store: StoreOption = None,
+    pseudonyms: Annotated[
+        bool, typer.Option("--pseudonyms", help="Show `reviewer 1`, `reviewer 2`, … instead of names.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show statistics of the people who answered gates: counts, time to decide, agreement.
+
+    Example: grace-kp reviewers --store sqlite:///traces.db --pseudonyms
+    """
+    from grace_kp.calibrate import reviewers as report_on
+
+    unreadable = Unreadable()
+    with _open_runs(files, store, "reading", unreadable) as traces:
+        report = report_on(traces, pseudonyms=pseudonyms)
+    put_outcome(report.to_dict(), visible(report.summary()), as_json=as_json)
+    if unreadable.count:
+        raise typer.Exit(1)
+
+
+def _policy(letter: str, name: str | None, thresholds: str | None, floors: list[str] | None) -> Any:
+    from grace_kp.calibrate import ReplayPolicy
+
+    if thresholds is None and not floors:
+        return ReplayPolicy.of(name)
+    if name == "recorded":
+        raise ValueError(
+            f"--{letter} recorded cannot have thresholds or floors; leave --{letter} out to apply them to the recorded confidence"
+        )
+    named = None if name is None else ReplayPolicy.of(name)
+    levels = None if thresholds is None else _thresholds(f"--{letter}-thresholds", thresholds)
+    policies: dict[str, str] = {}
+    for floor in floors or ():
+        action, separator, level = floor.rpartition("=")
+        if not action or not separator:
+            raise ValueError(f"--{letter}-floor {floor!r:.60}: write ACTION=FLOOR, such as 'send_*=confirm'")
+        policies[action] = level
+    return ReplayPolicy(None if named is None else named.profile, levels, policies or None)
+
+
+def _thresholds(option: str, text: str) -> Thresholds:
+    from grace_kp.confidence import Thresholds
+
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        silent, notify, confirm = (part if part == "never" else float(part) for part in parts)
+        return Thresholds.from_dict({"silent": silent, "notify": notify, "confirm": confirm})
+    except ValueError as error:
+        why = f" ({error})" if len(parts) == 3 else ""
+        raise ValueError(
+            f"{option} {text!r:.60}: write silent,notify,confirm, each from 0 to 1 or never, in descending order{why}"
+        ) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import json
 import math
 import os
@@ -76,7 +75,6 @@ def doctor(
 
 
 def examine() -> dict[str, Any]:
-    """Return the report."""
     import sqlite3
 
     from grace_kp import __version__
@@ -85,7 +83,8 @@ def examine() -> dict[str, Any]:
 
     problems: list[str] = []
     newest: list[ReasoningTrace] = []
-    settings = stated = store = profiles = None
+    milder: list[dict[str, Any]] = []
+    settings = stated = store = profile = None
     models: dict[str, Any] = {"evaluator": None, "embedder": None}
     with _collect_problems(problems):
         settings = Settings.load()
@@ -95,11 +94,11 @@ def examine() -> dict[str, Any]:
             store, newest = _examine_store(settings, problems)
         with _collect_problems(problems):
             profiles = ProfileSet.of_runtime(settings)
+            profile, milder = _describe_profile(settings, profiles, newest[:RECENT]), profiles.milder(settings)
         models = _examine_models(settings, problems)
-    try:
-        is_terminal = sys.stdin is not None and sys.stdin.isatty()
-    except (ValueError, OSError):
-        is_terminal = False
+    reviewer = "none: standard input is not a terminal, so a gate that must ask cancels"
+    if sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty():
+        reviewer = "the console"
     return {
         "grace_kp": __version__,
         "python": platform.python_version(),
@@ -113,14 +112,10 @@ def examine() -> dict[str, Any]:
         "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
         "settings": stated,
         "store": store,
-        "profile": None
-        if settings is None or profiles is None
-        else _describe_profile(settings, profiles, newest[:RECENT]),
-        "milder": [] if settings is None or profiles is None else profiles.milder(settings),
+        "profile": profile,
+        "milder": milder,
         **models,
-        "reviewer": "the console"
-        if is_terminal
-        else "none: standard input is not a terminal, so a gate that must ask cancels",
+        "reviewer": reviewer,
         "problems": problems,
     }
 
@@ -179,6 +174,7 @@ def _describe_settings(settings: Settings, problems: list[str]) -> dict[str, Any
 
 def _examine_store(settings: Settings, problems: list[str]) -> tuple[dict[str, Any], list[ReasoningTrace]]:
     """Describe the store; return also its newest traces if policies or a profile are compared with them."""
+    from grace_kp.gating import PolicySet
     from grace_kp.runtime import promises_in
     from grace_kp.store import RescueFiles, file_of, open_store
 
@@ -195,7 +191,9 @@ def _examine_store(settings: Settings, problems: list[str]) -> tuple[dict[str, A
                 described["promises"] = promises_in(store)
             with _collect_problems(problems, "approvals: "):
                 described["approvals"] = _describe_approvals(store)
-            described["unmatched_policies"] = _find_unmatched(settings, newest)
+            actions = {entry["action"] for trace in newest for entry in (trace.grace or {}).get("decisions") or ()}
+            unmatched = PolicySet(settings.policies).unmatched(actions) if actions else {}  # with the nearest action
+            described["unmatched_policies"] = unmatched
     if file is not None:
         described["free_disk_mb"] = shutil.disk_usage(_folder_above(file)).free >> 20
         if described["free_disk_mb"] < 100:
@@ -222,7 +220,6 @@ def _missing_store(file: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def _sum_losses(store: object) -> dict[str, Any]:
-    """Sum up the losses that processes reported in the last week."""
     reports = getattr(store, "reports", None)
     found = map(json.loads, reports(time.time() - WEEK)) if callable(reports) else ()
     weekly = [report for report in found if "killed" not in report]  # an estimate of earlier versions
@@ -240,14 +237,6 @@ def _sum_losses(store: object) -> dict[str, Any]:
             "last": next((report["last_trouble"] for report in weekly if report["last_trouble"]), None),
         }
     }
-
-
-def _find_unmatched(settings: Settings, newest: list[ReasoningTrace]) -> dict[str, Any]:
-    """Return the policies that match no action of these traces, each with the nearest action."""
-    from grace_kp.gating import PolicySet
-
-    actions = {entry["action"] for trace in newest for entry in (trace.grace or {}).get("decisions") or ()}
-    return PolicySet(settings.policies).unmatched(actions) if actions else {}
 
 
 def _describe_approvals(store: object) -> dict[str, Any] | None:
@@ -326,7 +315,6 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the name, text and style of each line; a line without a name continues the previous one."""
     for name, state in report["keys"].items():
         yield name, state, ""
     for name in ("evaluator", "embedder"):
@@ -361,11 +349,8 @@ def _store_facts(store: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if store:
         yield "store", ", ".join(f"{name} {value}" for name, value in store.items() if name not in PARTS), ""
     if rescued := store.get("rescued"):
-        yield (
-            "rescued",
-            f"{rescued['runs']:,} runs wait in files next to the database until a process opens it for writing",
-            "",
-        )
+        waits = "runs wait in files next to the database until a process opens it for writing"
+        yield "rescued", f"{rescued['runs']:,} {waits}", ""
     for policy, near in store.get("unmatched_policies", {}).items():
         hint = f"; did you mean {near}?" if near else ""
         yield "policy", f"{policy} matches no action of the newest traces{hint}", ""

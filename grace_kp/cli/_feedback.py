@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._inputs import CountedFile, Position
+from grace_kp.cli._inputs import Position
 from grace_kp.cli._lookup import JsonOption, StoreOption, find, open_chosen_store
 from grace_kp.cli._output import clean, progress, say_error
 from grace_kp.cli._page import put_outcome
@@ -120,5 +120,5 @@ def _results(store: Store, file: str, stated: dict[str, Any]) -> Iterator[int | 
         return
     work = Position([file])
     with Path(file).open("rb") as opened_file:
-        results = store_feedback(store, CountedFile(opened_file, work), file, **stated)
+        results = store_feedback(store, work.count(opened_file), file, **stated)
         yield from progress(results, "storing labels", total=work.total, position=lambda: work.bytes_read)

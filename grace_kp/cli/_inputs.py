@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.cli._output import progress, say_error
@@ -34,7 +35,6 @@ class Unreadable:
     first: InvalidRecord | None = None
 
     def add(self, problem: InvalidRecord) -> None:
-        """Count a part."""
         self.count += 1
         self.first = self.first or problem
 
@@ -96,7 +96,7 @@ def _items(
             yield from read(name, name)
             return
         with file:
-            yield from read(CountedFile(file, work), name)
+            yield from read(work.count(file), name)
     except InvalidRecord as error:
         yield error
 
@@ -110,24 +110,15 @@ class Position:
         self.total = sum(path.stat().st_size for path in paths) if known else None
         self.bytes_read = 0
 
+    def count(self, file: IO[bytes]) -> Any:
+        """Return the file with its bytes counted as they are read."""
 
-class CountedFile:
-    """A file that adds the bytes read to a position."""
+        def read(size: int = -1) -> bytes:
+            data = file.read(size)
+            self.bytes_read += len(data)
+            return data
 
-    def __init__(self, file: IO[bytes], work: Position) -> None:
-        self._file = file
-        self._work = work
-        self.name = file.name
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
-        data = self._file.read(size)
-        self._work.bytes_read += len(data)
-        return data
-
-    def fileno(self) -> int:
-        """Return the number of the open file."""
-        return self._file.fileno()
+        return SimpleNamespace(read=read, fileno=file.fileno, name=file.name)
 
 
 def load_module(name: str, label: str) -> ModuleType:

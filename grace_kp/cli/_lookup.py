@@ -97,7 +97,6 @@ def _chosen(url: str | None) -> tuple[str | None, str]:
 
 
 def describe_store(url: str | None) -> str:
-    """Describe the store and how to choose another."""
     from grace_kp.store import file_of
 
     wanted, source = _chosen(url)
@@ -159,7 +158,6 @@ def _beginning_with(store: Store, short: str) -> list[str]:
 
 
 def short_id(name: str) -> str:
-    """Return the id without the common prefix."""
     return name.removeprefix("kp:trace:")
 
 
@@ -196,7 +194,6 @@ class CommandInbox:
 
 @contextmanager
 def open_inbox(url: str | None) -> Iterator[CommandInbox]:
-    """Open the approvals of the store of this URL, or of the settings."""
     from grace_kp.approvals import RequestStore, Secret
     from grace_kp.settings import Settings
 
@@ -217,25 +214,23 @@ def change_inbox(url: str | None) -> Iterator[CommandInbox]:
 
     A failed delivery is reported on standard error. It affects neither the change nor the exit code.
     """
+    from grace_kp.approvals import Delivery, webhooks_of
+    from grace_kp.settings import Settings
+
     with open_inbox(url) as inbox:
         before, _ = inbox.tables.head()
         try:
             yield inbox
         finally:
             if inbox.tables.head()[0] != before:
-                _notify(inbox.tables, before)
-
-
-def _notify(tables: Tables, after: int) -> None:
-    from grace_kp.approvals import Delivery, webhooks_of
-    from grace_kp.settings import Settings
-
-    try:
-        settings = Settings.load()
-        for receiver in webhooks_of(settings.webhook_url, settings.approval_link, os.environ):
-            Delivery(tables, receiver, after=after).close(NOTIFY_SECONDS)  # reports failed deliveries
-    except GraceError as error:
-        say_error(f"the change was stored, but no notification was sent: {error}")
+                try:
+                    settings = Settings.load()
+                    for receiver in webhooks_of(settings.webhook_url, settings.approval_link, os.environ):
+                        Delivery(inbox.tables, receiver, after=before).close(
+                            NOTIFY_SECONDS
+                        )  # reports failed deliveries
+                except GraceError as error:
+                    say_error(f"the change was stored, but no notification was sent: {error}")
 
 
 def actor(by: str | None) -> Actor:

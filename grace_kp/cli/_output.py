@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import unicodedata
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import GraceError
@@ -49,7 +48,6 @@ def columns(stream: IO[str]) -> int:
 
 
 def writes_unicode(stream: IO[str]) -> bool:
-    """Return whether a stream can encode every character."""
     return str(getattr(stream, "encoding", None) or "").lower().replace("-", "").startswith("utf")
 
 
@@ -102,7 +100,6 @@ _BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 
 
 def put_json(value: object) -> None:
-    """Write a JSON value to standard output, indented."""
     sys.stdout.write(_json(value, indent=2) + "\n")
 
 
@@ -122,6 +119,13 @@ def _json(value: object, indent: int | None = None) -> str:
 def say_error(message: object) -> None:
     """Write an error as one line to standard error."""
     sys.stderr.write(f"grace-kp: {printable(' '.join(str(message).split()), replace=_blank_or_escape)}\n")
+
+
+def error_text(error: GraceError | OSError) -> str:
+    """Return the message of an error, with the file that the system names."""
+    if isinstance(error, OSError):
+        return f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
+    return str(error)
 
 
 def check_writable(*paths: Path | None) -> None:
@@ -190,15 +194,3 @@ def progress(
         for count, item in enumerate(items, 1):
             yield item
             bars.update(task, completed=count if position is None else position(), items=count)
-
-
-@contextmanager
-def working(title: str) -> Iterator[None]:
-    """Show a spinner while the block runs, if standard error is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.text import Text
-
-    with console(stderr=True).status(Text(clean(title, 60)), spinner="line"):
-        yield

@@ -116,14 +116,12 @@ class TextTable:
         self._rows: list[tuple[str, ...]] = []
 
     def add(self, *cells: object) -> None:
-        """Add a row: a value for each column."""
         row = tuple(clean(str(cell)) for cell in cells)
         if len(row) != len(self._columns):
             raise ValueError(f"a row of this table has {len(self._columns)} values, not {len(row)}")
         self._rows.append(row)
 
     def print(self, out: Console) -> None:
-        """Write the table within the width of the console."""
         widths = fit_columns(self._columns, self._rows, out.width)
         if widths is None:
             self._print_blocks(out)

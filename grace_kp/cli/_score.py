@@ -1,19 +1,21 @@
-"""`grace-kp score`: print the value score of each run in files, with its parts and a summary."""
+"""`grace-kp score`: the value score of each run in files. `grace-kp eval`: the scores of cases by a suite, with reports as HTML or JUnit XML."""
 
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._inputs import Unreadable, readable
+from grace_kp.cli._inputs import Unreadable, load_module, readable
 from grace_kp.cli._lookup import JsonOption, short_id
-from grace_kp.cli._output import clean, console, put_json, put_jsonl
+from grace_kp.cli._output import clean, console, error_text, progress, put_json, put_jsonl
 from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
-from grace_kp.errors import SettingsError
+from grace_kp.errors import GraceError, MissingExtra, SettingsError
 from grace_kp.levels import waits
 from grace_kp.pages import count_text, penalty_text
+from grace_kp.trace import storable, write_whole
 
 if TYPE_CHECKING:
     from grace_kp.runtime import Assessor
@@ -23,7 +25,6 @@ FIELDS = ("id", "score", "complexity", "novelty", "tool_diversity", "outcome_con
 
 
 def assessor(profile: str) -> Assessor:
-    """Return the assessor with this confidence profile."""
     from grace_kp.runtime import Assessor, ProfileSet
     from grace_kp.value import ValueScorer
 
@@ -167,3 +168,87 @@ def _summarise(documents: list[dict[str, Any]], unreadable: Unreadable) -> None:
         )
         put_field(out, "rules", ", ".join(counts))
     put_field(out, "novelty", "0.5 throughout: not measured, because this command uses no embedder")
+
+
+def evaluate(
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="A YAML file, or a preset: standard, strict, operation-focused.")
+    ],
+    cases: Annotated[
+        Path, typer.Argument(metavar="CASES", help='JSON lines: {"id": …, "actual": {…}, "expected": {…}}.')
+    ],
+    html: Annotated[Path | None, typer.Option(help="Write an HTML page to this file.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes. Default: one per core.")] = None,
+    as_json: JsonOption = False,
+    imports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import", metavar="MODULE", help="First import this module or .py file, which registers scorers."
+        ),
+    ] = None,
+) -> None:
+    """Score every case with a suite. The exit code is 1 if a case fails, and 2 if suite or cases cannot be read.
+
+    Example: grace-kp eval suite.yaml cases.jsonl --html report.html
+    """
+    from grace_kp.scorers import Suite, evaluate_cases, html_report, junit_report
+
+    try:
+        for name in imports or ():
+            load_module(name, "--import")
+        scorers = Suite.load(suite)
+        rows = evaluate_cases(
+            scorers,
+            cases,
+            jobs=jobs,
+            details=as_json,
+            progress=lambda rows, total: progress(rows, "evaluating", total=total),
+        )
+    except MissingExtra:
+        raise
+    except (GraceError, OSError) as error:
+        # Exit code 2, so that a build server can tell it from a failed case.
+        raise ValueError(error_text(error)) from None
+    title = storable(f"{Path(suite).name} over {cases.name}")
+    for path, text in ((html, html_report), (junit, junit_report)):
+        if path is not None:
+            write_whole(path, text(rows, title))
+    if as_json:
+        put_json([{"id": name, **report} for name, report in rows])
+    else:
+        _show_cases(rows)
+    if not all(report["passed"] for _, report in rows):
+        raise typer.Exit(1)
+
+
+SCORERS = (
+    TableColumn("scorer", least=24),
+    TableColumn("threshold", "figure", priority=2),
+    TableColumn("mean", "figure"),
+    TableColumn("least", "figure", priority=1),
+    TableColumn("passes", "figure"),
+)
+SHOWN = 20
+"""Maximum of failed cases shown with their diagnosis."""
+
+
+def _show_cases(rows: list[tuple[str, dict[str, Any]]]) -> None:
+    out = console()
+    failed = [(name, report) for name, report in rows if not report["passed"]]
+    for name, report in failed[:SHOWN]:
+        put_text(out, f"fails  {clean(name)}  overall {report['overall']:.3f}", style="red")
+        for line in report["diagnosis"]:
+            indent = len(line) - len(line.lstrip(" "))
+            put_text(out, clean(line), indent=7 + indent)
+    if len(failed) > SHOWN:
+        put_text(out, f"and {len(failed) - SHOWN:,} more; --html or --json shows all")
+    shown = TextTable(*SCORERS)
+    for number, entry in enumerate(rows[0][1]["results"]):
+        results = [report["results"][number] for _, report in rows]
+        scores = [result["score"] for result in results]
+        passing = sum(result["passed"] for result in results)
+        figures = (f"{entry['threshold']:.2f}", f"{sum(scores) / len(scores):.3f}", f"{min(scores):.3f}")
+        shown.add(entry["type"], *figures, f"{passing:,} of {len(results):,}")
+    shown.print(out)
+    put_text(out, f"{len(rows) - len(failed):,} of {len(rows):,} cases pass")

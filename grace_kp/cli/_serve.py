@@ -39,7 +39,6 @@ class SuggestingGroup(TyperGroup):
     """Lists its commands when one is unknown. An address of a store is a likely mistake."""
 
     def resolve_command(self, ctx: Any, args: Sequence[str]) -> Any:
-        """Return the command that the first argument names, with the other arguments."""
         name = str(args[0])
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             commands = ", ".join(self.list_commands(ctx))

@@ -14,6 +14,7 @@ from grace_kp.cli._page import LABEL, TableColumn, TextTable, meter, put, put_fi
 from grace_kp.confidence import NOT_EVALUATED, part_text, penalties_text
 from grace_kp.levels import waits
 from grace_kp.pages import count_text, outcome_text, spaced, with_fallbacks
+from grace_kp.trace.html import items, mapping, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,14 +45,7 @@ DETAILS = frozenset({
 
 
 class Sheet:
-    """Writes traces to a console.
-
-    Args:
-        out: the console.
-        full: do not shorten or leave out anything.
-        nested: write nested runs in full, too.
-        store: the store with the nested runs.
-    """
+    """Writes traces to a console; nested runs are read from the store, and written in full if `nested`."""
 
     def __init__(self, out: Console, *, full: bool = False, nested: bool = False, store: Store | None = None) -> None:
         self._out = out
@@ -60,7 +54,6 @@ class Sheet:
         self._store = store
 
     def print(self, trace: ReasoningTrace) -> None:
-        """Write one trace."""
         self._print(trace)
         if not self._nested:
             return
@@ -243,7 +236,6 @@ def _describe_label(entry: dict[str, Any]) -> str:
 
 
 def _words(value: object) -> str:
-    """Return a string or a list of strings as words, any other value as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -350,7 +342,6 @@ def _answer(response: dict[str, Any], entry: dict[str, Any]) -> str:
 
 
 def _approval(approval: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the state of the request in an inbox when the call was decided, and its present state."""
     words = f"{approval.pop('id')}, {approval.pop('state', 'of unknown state')}"
     if approval.get("by"):
         words += (
@@ -512,18 +503,3 @@ def put_tokens(out: Console, grace: dict[str, Any], *, full: bool = False) -> No
 def _whole(value: object) -> str:
     figure = number(value)
     return "-" if figure is None else f"{figure:,.0f}"
-
-
-def mapping(value: object) -> dict[str, Any]:
-    """Return the value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: object) -> list[Any]:
-    """Return the value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def number(value: object) -> float | None:
-    """Return the value if it is a number, else None."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

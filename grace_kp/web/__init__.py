@@ -12,8 +12,7 @@ try:
 except ImportError:
     raise MissingExtra("grace_kp.web", "web") from None
 
-from grace_kp.web._app import app
-from grace_kp.web._server import Server, serving
+from grace_kp.web._app import Server, app, serving
 from grace_kp.web._site import Person, Right, Role
 from grace_kp.web.security import Account, Accounts
 

@@ -155,7 +155,6 @@ def status_of(error: Exception) -> int:
 
 
 def answer(request: Request, error: Exception) -> Response:
-    """Return the response to an error that was raised while a request was answered."""
     request.scope["grace_kp.error"] = type(error).__name__
     if isinstance(error, HTTPException):
         return refusal(request, error.status_code, error.detail, error.headers)
@@ -165,7 +164,6 @@ def answer(request: Request, error: Exception) -> Response:
 
 
 def refusal(request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a page or a problem that explains a refusal."""
     text = printable(text)[:LONGEST]
     if is_api(request):
         response: Response = JSONResponse(http_problem(status, text).document, status)

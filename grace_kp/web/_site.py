@@ -123,7 +123,6 @@ def route(
     *,
     methods: Sequence[str] = ("GET",),
 ) -> PageRoute:
-    """Return a route whose handler is called only for people with a right."""
     stated = PageRoute(path, handler, methods=list(methods), name=f"{methods[0]} {path}")
     stated.right = right
     return stated
@@ -342,7 +341,6 @@ answer("When do I get my money back?")"""
 
 
 def asking_lines(url: str | None) -> str:
-    """Return a program that asks for an approval and waits for the decision."""
     return f"""{_runtime(url, "reviewer=gk.InboxReviewer()")}
 
 @grace.gate(floor="confirm")
@@ -367,7 +365,6 @@ def perform(
     digest: str | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> Approval:
-    """Carry out a verb and return the resulting approval."""
     if verb == "edit":
         return requests.edit(approval_id, changes or {}, by=actor, note=words, digest=digest, is_encoded=True)
     outcome = requests.decide_all(

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import weakref
 from pathlib import Path
 
@@ -75,12 +74,9 @@ class Server:
         command = ("serve", "users", "add", name, "--role", role, "--store", self.store)
         return self._run("-m", "grace_kp.cli", *command).strip()
 
-    def remove_user(self, name):
-        self._run("-m", "grace_kp.cli", "serve", "users", "remove", name, "--store", self.store)
-
-    def shop(self, **settings):
+    def shop(self):
         """Return the shop over this store, in this process."""
-        return Shop(self.store, **settings)
+        return Shop(self.store)
 
     def _run(self, *command):
         done = subprocess.run(
@@ -92,16 +88,6 @@ class Server:
     def kill(self):
         self.process.kill()
         self.process.communicate()
-
-
-def until(fact):
-    """Return what `fact` returns, once that is true."""
-    end = time.monotonic() + PATIENCE
-    while not (found := fact()):
-        if time.monotonic() > end:
-            raise TimeoutError(f"still waiting for {fact}")
-        time.sleep(0.02)
-    return found
 
 
 def executable():

@@ -27,8 +27,8 @@ INVOICES = itertools.count(100 if __name__ == "__main__" else 1_000)
 class Shop:
     """The shop over one store. Each request is about another invoice, unless a test says which."""
 
-    def __init__(self, store, *, wait="raise", quorum=1):
-        reviewer = gk.InboxReviewer(deadline="4h", wait=wait, quorum=quorum)
+    def __init__(self, store):
+        reviewer = gk.InboxReviewer(deadline="4h", wait="raise")
         self.grace = grace = gk.Grace(store=store, domain="shop", reviewer=reviewer, evaluator=None, embedder=None)
 
         @grace.gate(key="refund:{invoice}", floor="confirm")

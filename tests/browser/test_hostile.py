@@ -8,8 +8,6 @@ requests to other hosts.
 
 from __future__ import annotations
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlencode as query
 
 import pytest
@@ -115,46 +113,23 @@ def hostile_run(shop):
     return found
 
 
-class Stranger:
-    """A web server on another port, which a browser takes for the same site and for another origin."""
-
-    def __init__(self):
-        self.page = ""
-        stranger = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                body = stranger.page.encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args):
-                """Write nothing to the terminal."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-
-    def open(self, context, page):
-        self.page = f"<!doctype html><title>stranger</title><link rel=icon href='data:,'>{page}"
-        tab = context.new_page()
-        tab.goto(f"http://127.0.0.1:{self.server.server_port}/")
-        return tab
-
-    def close(self):
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
+STRANGER = "http://127.0.0.1:9/"
+"""A page on another port, which a browser takes for the same site and for another origin."""
 
 
 @pytest.fixture
-def stranger():
-    opened = Stranger()
-    yield opened
-    opened.close()
+def stranger(visit):
+    """Opens a page of a stranger in the browser of somebody who is logged in."""
+
+    def open_page(html):
+        context = visit.context()
+        body = f"<!doctype html><title>stranger</title><link rel=icon href='data:,'>{html}"
+        context.route(STRANGER, lambda route: route.fulfill(body=body, content_type="text/html; charset=utf-8"))
+        page = context.new_page()
+        page.goto(STRANGER)
+        return page
+
+    return open_page
 
 
 def test_a_form_of_a_stranger_decides_nothing(visit, server, shop, stranger):
@@ -162,7 +137,7 @@ def test_a_form_of_a_stranger_decides_nothing(visit, server, shop, stranger):
     visit.expect_message("403")
     form = f"<form method=post action='{server.origin}/approvals/{approval.id}/approve'>"
     field = f"<input name=digest value='{approval.digest}'><button>Win a prize</button></form>"
-    page = stranger.open(visit.context(), form + field)
+    page = stranger(form + field)
     with page.expect_response(lambda answer: answer.request.method == "POST") as caught:
         page.get_by_role("button").click()
     assert 403 == caught.value.status
@@ -175,7 +150,7 @@ def test_a_script_of_a_stranger_decides_nothing(visit, server, shop, stranger):
     visit.expect_message("CORS")
     visit.expect_message("ERR_FAILED")
     visit.expect_message("ERR_BLOCKED_BY_RESPONSE")
-    page = stranger.open(visit.context(), "")
+    page = stranger("")
     for path in (f"/approvals/{approval.id}/approve", f"/api/v1/approvals/{approval.id}/approve"):
         for kind in ("application/x-www-form-urlencoded", "text/plain", "application/json"):
             page.evaluate(
@@ -191,7 +166,7 @@ def test_a_frame_of_a_stranger_stays_empty(visit, server, shop, stranger):
     visit.expect_message("frame-ancestors")
     visit.expect_message("Refused to display")
     visit.expect_message("403")
-    page = stranger.open(visit.context(), f"<iframe src='{server.origin}/approvals/{approval.id}'></iframe>")
+    page = stranger(f"<iframe src='{server.origin}/approvals/{approval.id}'></iframe>")
     frame = page.frames[1]
     expect(frame.get_by_role("button")).to_have_count(0)
     assert approval.action not in frame.content()

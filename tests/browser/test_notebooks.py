@@ -44,10 +44,22 @@ def outputs():
 
 
 @pytest.fixture
-def tab(browser):
-    context = browser.new_context(java_script_enabled=True)
-    yield context.new_page()
-    context.close()
+def open_tab(browser):
+    """Opens a page in a context of its own."""
+    contexts = []
+
+    def new_page(**options):
+        contexts.append(browser.new_context(**options))
+        return contexts[-1].new_page()
+
+    yield new_page
+    for context in contexts:
+        context.close()
+
+
+def violations(page):
+    page.add_script_tag(path=AXE)
+    return page.evaluate("async () => (await axe.run()).violations.map(each => each.id + ': ' + each.nodes[0].html)")
 
 
 def host(outputs, *, attributes="", ink="black", paper="white"):
@@ -55,7 +67,8 @@ def host(outputs, *, attributes="", ink="black", paper="white"):
     return HOST % {"attributes": attributes, "ink": ink, "paper": paper, "outputs": cells}
 
 
-def test_outputs_change_nothing_of_the_page_around_them(tab, outputs):
+def test_outputs_change_nothing_of_the_page_around_them(open_tab, outputs):
+    tab = open_tab()
     own = [":not(.grace-kp, .grace-kp *, .out:has(.grace-kp), head *)", LOOKS]
     tab.set_content(host([]))
     before = tab.evaluate(STYLES, own)
@@ -64,7 +77,8 @@ def test_outputs_change_nothing_of_the_page_around_them(tab, outputs):
     assert before == tab.evaluate(STYLES, own)
 
 
-def test_the_page_around_changes_nothing_of_the_outputs(tab, outputs):
+def test_the_page_around_changes_nothing_of_the_outputs(open_tab, outputs):
+    tab = open_tab()
     own = [".grace-kp, .grace-kp :not(style)", LOOKS]
     tab.set_content("<!doctype html>" + "".join(f"<div>{output}</div>" for output in outputs))
     alone = tab.evaluate(STYLES, own)
@@ -85,41 +99,30 @@ def test_the_page_around_changes_nothing_of_the_outputs(tab, outputs):
         ('style="color-scheme: dark"', "rgb(16, 19, 24)"),
     ],
 )
-def test_outputs_follow_the_theme_of_the_notebook(browser, outputs, system, attributes, paper):
+def test_outputs_follow_the_theme_of_the_notebook(open_tab, outputs, system, attributes, paper):
     """Whatever the operating system prefers; a page that states no theme is a light one."""
-    context = browser.new_context(color_scheme=system)
-    page = context.new_page()
+    page = open_tab(color_scheme=system)
     page.set_content(host(outputs, attributes=attributes))
     found = page.evaluate(STYLES, [".grace-kp", "background-color"])
-    context.close()
     assert {f"background-color: {paper}"} == set(found)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("run", ["full", "long"])
-def test_a_mailed_run_is_accessible_and_fits_a_phone(browser, scheme, run, tmp_path):
+def test_a_mailed_run_is_accessible_and_fits_a_phone(open_tab, scheme, run, tmp_path):
     steps = [{"type": "thought", "content": "x" * 300} for _ in range(200)]
     path = tmp_path / "run.html"
     path.write_text(run_page(full() if run == "full" else document(steps)), encoding="utf-8")
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 800}, bypass_csp=True)
-    page = context.new_page()
+    page = open_tab(color_scheme=scheme, viewport={"width": 360, "height": 800}, bypass_csp=True)
     page.goto(path.as_uri())
-    width = page.evaluate("document.documentElement.scrollWidth")
-    page.add_script_tag(path=AXE)
-    found = page.evaluate("async () => (await axe.run()).violations.map(each => each.id + ': ' + each.nodes[0].html)")
-    context.close()
-    assert 360 == width
-    assert [] == found
+    assert 360 == page.evaluate("document.documentElement.scrollWidth")
+    assert [] == violations(page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_outputs_are_accessible(browser, outputs, scheme):
-    context = browser.new_context(color_scheme=scheme)
-    page = context.new_page()
+def test_outputs_are_accessible(open_tab, outputs, scheme):
+    page = open_tab(color_scheme=scheme)
     page.set_content(
         f'<!doctype html><html lang="en" style="color-scheme: {scheme}"><title>n</title><main><h1>n</h1>{"".join(outputs)}</main></html>'
     )
-    page.add_script_tag(path=AXE)
-    found = page.evaluate("async () => (await axe.run()).violations.map(each => each.id + ': ' + each.nodes[0].html)")
-    context.close()
-    assert [] == found
+    assert [] == violations(page)

@@ -1,4 +1,4 @@
-"""Every page that links lead to: readable for everybody, at every width, in both schemes, with and without script."""
+"""Every page that links lead to: readable for everybody, at every width, in both schemes, with and without script; and the list of runs in use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import AXE, Visits, follow
+from tests.browser.conftest import AXE, Visits, arrival, follow
+from tests.browser.shop import JAPANESE
 
 SEEDS = ("/inbox", "/runs", "/figures")
 ID = re.compile(r"ap-[0-9a-f]{16}|kp:trace:[0-9a-f-]{36}|(?<=/)[0-9a-f-]{8,}(?=$|/)")
@@ -102,6 +103,8 @@ def test_axe_finds_nothing_on_pages_that_follow_a_form(visit, shop, width, schem
         box.check()
     follow(page.get_by_role("button", name="Compare two runs"))
     look("Two runs side by side")
+    page.get_by_role("link", name="First difference").click()
+    expect(page.locator("#difference")).to_be_in_viewport()
     visit.expect_message("404")
     page.goto(visit.origin + "/runs/kp:trace:00000000-0000-4000-8000-000000000000")
     look("No such run")
@@ -127,3 +130,39 @@ def test_every_page_says_what_it_is_without_script(visit, paths):
         for name in ("Inbox", "Runs", "Figures"):
             assert page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).count()
     assert {} == {title: kinds for title, kinds in titles.items() if len(kinds) > 1}
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_the_steps_of_a_run_are_searched(visit, shop, script):
+    with shop.grace.run("Search in me") as run:
+        for thought in ("needle in the hay", *["hay"] * 30):
+            shop.grace.thought(thought)
+    shop.grace.flush()
+    page = visit(f"/runs/{run.id}", script=script)
+    page.get_by_role("searchbox").fill("needle")
+    page.get_by_role("button", name="Search").click()  # with scripts, the search stays on the page
+    expect(page.get_by_role("status")).to_contain_text("1")
+    expect(page.get_by_text("needle in the hay").first).to_be_visible()
+
+
+def test_keys_move_through_the_list(visit):
+    """To rows, into them, and to the search. A page lists the keys that work on it."""
+    page = visit("/runs?session=s-1&agent=desk")
+    found = page.locator("tbody tr", has=page.get_by_role("link", name=JAPANESE))
+    name = found.get_by_role("checkbox").get_attribute("value")
+    page.keyboard.press("/")
+    expect(page.get_by_label("contains")).to_be_focused()
+    page.get_by_label("contains").blur()
+    page.keyboard.press("?")
+    expect(page.locator("dialog kbd")).to_have_text(["j, k", "Enter, o", "x", "/", "?"])
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    expect(found).to_have_class(re.compile("here"))
+    page.keyboard.press("x")
+    expect(found.get_by_role("checkbox")).to_be_checked()
+    with arrival(page):
+        page.keyboard.press("o")
+    expect(page).to_have_url(re.compile(re.escape(name.removeprefix("kp:trace:"))))
+    page.goto(page.url.partition("/runs")[0] + "/figures")
+    page.keyboard.press("?")
+    expect(page.locator("dialog kbd")).to_have_text(["?"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import namedtuple
 
@@ -64,6 +65,19 @@ def runs(tmp_path):
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(CHAT) + "\n{broken\n\n" + json.dumps({**CHAT, "reward": 0.0, "task_id": 8}) + "\n")
     return path
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes lines to a file, which its name may have compressed."""
+
+    def write(lines, name="runs.jsonl"):
+        path = tmp_path / name
+        text = "".join(f"{line}\n" for line in lines).encode()
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        return path
+
+    return write
 
 
 @pytest.fixture

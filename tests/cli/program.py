@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pexpect
 
-from grace_kp.approvals import Actor, Approval, ApprovalRequest, ApprovalState, RequestStore, digest, encode
+from grace_kp.approvals import Actor, Approval, ApprovalState, RequestStore
 from grace_kp.store import open_store
 from tests import warm
+from tests.approvals.shops import asked
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAT = {
@@ -74,27 +75,6 @@ def ended(child):
     return child.exitstatus
 
 
-SIDE_BY_SIDE = """
-import json, os, runpy, sys
-children = []
-for arguments in json.loads(sys.argv[1]):
-    child = os.fork()
-    if child == 0:
-        sys.argv = ["grace-kp", *arguments]
-        runpy.run_module("grace_kp.cli", run_name="__main__", alter_sys=True)
-        raise RuntimeError("the program did not end")
-    children.append(child)
-print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]))
-"""
-
-
-def at_once(*commands, cwd, imports=()):
-    """Run `grace-kp` once for each of these lists of arguments, all at the same time; return the exit codes."""
-    command = [sys.executable, "-c", SIDE_BY_SIDE, json.dumps(commands)]
-    ran = warm.run(command, imports=imports, cwd=cwd, capture_output=True, text=True)
-    return json.loads(ran.stdout.splitlines()[-1])
-
-
 LONG = "京都に旅行するので、天気と持ち物について詳しく教えてください。" * 3
 
 
@@ -141,13 +121,11 @@ def filed(url, *names, **fields):
     desk = RequestStore(store.approvals)
     found = []
     for name in names:
-        encoded, _ = encode({"invoice": name, "euros": 40, "memo": "why"})
         known = {
-            "action": "refund", "version": "sig:1", "domain": "default", "digest": digest("refund", "sig:1", encoded, secret=None), "encoded": encoded,
-            "key": f"refund:{name}", "key_fields": ("invoice",), "score": 0.6, "reason": "The policy asks for at least CONFIRM.",
-            "schema": SCHEMA, "deadline_seconds": 3_600.0, "waits": "hand_over", "run_id": "kp:trace:1",
+            "domain": "default", "key": f"refund:{name}", "key_fields": ("invoice",), "score": 0.6, "reason": "The policy asks for at least CONFIRM.",
+            "schema": SCHEMA, "waits": "hand_over", "run_id": "kp:trace:1", "use_within_seconds": None,
         }  # fmt: skip
-        found.append(desk.file(ApprovalRequest(**{**known, **fields})))
+        found.append(desk.file(asked({"invoice": name, "euros": 40, "memo": "why"}, **{**known, **fields})))
     store.close()
     return found
 

@@ -34,14 +34,6 @@ def test_each_verb_needs_yes_without_a_terminal(command, url, verb, options, sta
     assert (state, 2) == (state_of(url, approval).state, state_of(url, approval).revision)
 
 
-def test_a_second_decision_names_the_first(command, url):
-    approval = filed(url, "A-1")[0]
-    command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--store", url)
-    refused = command("approvals", "reject", approval.id, "--yes", "--by", "bob", "--store", url)
-    assert (1, "approved") == (refused.returncode, state_of(url, approval).state)
-    assert "approved by ana at 20" in refused.stderr
-
-
 def test_several_ids_have_an_outcome_each(command, url):
     first, second = filed(url, "A-1", "A-2")
     ran = command("approvals", "reject", first.id, "zzzz", second.id, "--yes", "--json", "--store", url)

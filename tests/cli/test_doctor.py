@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from grace_kp import calibrate as cal
 from grace_kp.approvals import Actor, Delivery, RequestStore, Webhook
 from grace_kp.store import RescueFiles, open_store
 from grace_kp.testing import make_grace
-from tests import warm
 from tests.approvals.receivers import SECRET
 from tests.calibrate.examples import drawn_runs
 from tests.cli.program import filed, run
@@ -90,44 +88,29 @@ def test_doctor_counts_the_runs_that_wait_beside_the_database(command, tmp_path,
     assert f"rescue file {broken}: it is cut off; its runs are not in the store: move or delete it" in ran.stdout
 
 
-def test_what_earlier_versions_kept_on_killed_processes_is_left_alone(command, tmp_path, monkeypatch):
-    """The files beside the database, which count ended runs, and the reports in the store have no effect and stay."""
-    path, count = tmp_path / "t.db", tmp_path / "t.db.tally-0123456789abcdef"
+def test_what_processes_lost_is_summed_up(command, url, monkeypatch):
+    """Earlier versions also counted killed processes; these reports, and their files beside the database, have no effect and stay."""
+    path = Path(url.removeprefix("sqlite:///"))
+    count = path.with_name(f"{path.name}.tally-0123456789abcdef")
     count.write_bytes(b"gracekp1" + bytes(4_088))
-    with gk.Grace(store=f"sqlite:///{path}", evaluator=None, embedder=None, reviewer=None) as grace:
+    kept = {"troubles": {}, "last_trouble": None, "dropped": 0, "lost": 0}
+    monkeypatch.setenv("GRACE_KP_STORE", url)
+    with gk.Grace(store=url, evaluator=None, embedder=None, reviewer=None) as grace:
         with grace.run("x"):
             pass
         assert grace.flush()
-        kept = {"troubles": {}, "last_trouble": None, "dropped": 0, "lost": 0, "killed": 3}
-        grace.store.report("0123456789abcdef", json.dumps(kept).encode())
+        grace.store.report("0123456789abcdef", json.dumps({**kept, "killed": 3}).encode())
+        store = json.loads(command("doctor", "--json").stdout)["store"]
+        assert (1, False) == (store["traces"], "not_recorded" in store)
+        for number in range(2):
+            grace.store.report(
+                f"{number:016}", json.dumps({**kept, "troubles": {"x": 2}, "dropped": 1, "lost": 2}).encode()
+            )
     assert b"gracekp1" + bytes(4_088) == count.read_bytes()
-    monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
-    store = json.loads(command("doctor", "--json").stdout)["store"]
-    assert (1, False) == (store["traces"], "not_recorded" in store)
-
-
-def test_doctor_shows_what_a_process_lost_once_the_store_could_be_written_again(command, tmp_path, monkeypatch):
-    program = """
-import sqlite3, sys
-import grace_kp as gk
-from grace_kp import calibrate as cal
-from grace_kp.store._sqlite import SqliteStore
-grace = gk.Grace(store=SqliteStore(sys.argv[1], busy_ms=1), evaluator=None, embedder=None, reviewer=None)
-with grace.run("first"): pass
-assert grace.flush()
-other = sqlite3.connect(sys.argv[1], isolation_level=None)
-other.execute("BEGIN IMMEDIATE")
-grace._writer._backlog.lose(2, "a test says so")
-grace._writer._backlog.drop()
-assert not grace.flush(0.1)
-other.close()
-"""
-    path = tmp_path / "t.db"
-    done = warm.run([sys.executable, "-c", program, path], capture_output=True, text=True)
-    assert 0 == done.returncode, done.stderr
-    monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
     lost = json.loads(command("doctor", "--json").stdout)["store"]["not_recorded"]
-    assert (1, 1, 2) == tuple(lost[name] for name in ("processes", "dropped_traces", "lost_traces"))
+    assert (2, 2, 4, {"x": 4}) == tuple(
+        lost[name] for name in ("processes", "dropped_traces", "lost_traces", "troubles")
+    )
 
 
 def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path, monkeypatch):

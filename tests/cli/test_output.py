@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from rich.console import Console
 from grace_kp.cli._output import clean, put_json, visible, visible_json
 from grace_kp.cli._page import TableColumn, TextTable, meter, put, put_field, put_text
 from tests import warm
-from tests.cli.program import at_terminal, ended, run
+from tests.cli.program import run
 
 ROOT = Path(__file__).resolve().parents[2]
 UNSEEN = "\x07\x7f\x85\x9b\xad\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
@@ -40,27 +39,6 @@ def store(tmp_path):
     url = f"sqlite:///{tmp_path / 't.db'}"
     warm.run([sys.executable, "-m", "grace_kp.cli", "traces", "import", str(path), "--store", url], check=True)
     return url
-
-
-def in_terminal(columns, *arguments, **environment):
-    """What a terminal of this many columns gets."""
-    child = at_terminal(*arguments, columns=columns, **environment)
-    assert 0 == ended(child), child.before
-    return child.before.replace("\r\n", "\n")
-
-
-@pytest.mark.parametrize("columns", [40, 200])
-@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
-def test_lists_fit_the_terminal(store, columns, term):
-    shown = in_terminal(columns, "traces", "list", "--store", store, TERM=term)
-    if term == "dumb":
-        assert "\x1b" not in shown
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
-    assert [] == [line for line in lines if cell_len(line) > columns]
-    assert ["id", "objective", "ok", "score"] == [
-        word for word in lines[0].split() if word in {"id", "objective", "ok", "score"}
-    ]
-    assert "\x1b" not in "".join(lines)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
 
 from tests import warm
 from tests.cli.program import run
+from tests.pages.reading import Elements
 
 
 def test_score_prints_every_run_and_reports_the_broken_line(runs):
@@ -75,37 +75,11 @@ def test_a_case_that_fails_is_explained(evaluate):
     assert "expected target_block_id 'b', chosen was target_block_id 'a'" in " ".join(ran.stdout.split())
 
 
-def test_many_cases_in_parallel_are_in_order(evaluate):
-    cases = [case(number, target="b" if number == 700 else "a") for number in range(1_200)]
-    ran = evaluate(cases, "--json", "--jobs", "2")
-    told = json.loads(ran.stdout)
-    assert [one["id"] for one in cases] == [one["id"] for one in told]
-    assert [700] == [number for number, one in enumerate(told) if not one["passed"]]
-    assert 1 == ran.returncode
-
-
-class Page(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.text, self.links, self.scripts = [], [], 0
-
-    def handle_starttag(self, tag, attrs):
-        self.scripts += tag == "script"
-        self.links += [value for name, value in attrs if name in {"src", "href"}]
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
 def test_reports(evaluate, tmp_path):
     evaluate([case(1), case(2, target="b")], "--html", "r.html", "--junit", "r.xml")
-    page = Page()
-    page.feed((tmp_path / "r.html").read_text("utf-8"))
-    text = " ".join(page.text)
-    assert "1 of 2 cases pass" in text
-    assert "case <2>" in text
-    assert "target mismatch" in text
-    assert ([], 0) == (page.links, page.scripts)
+    page = (tmp_path / "r.html").read_text("utf-8")
+    text = Elements(page).text
+    assert all(words in text for words in ("1 of 2 cases pass", "case <2>", "target mismatch"))
     suite = ElementTree.parse(tmp_path / "r.xml").getroot()
     assert ("2", "1") == (suite.get("tests"), suite.get("failures"))
     assert "target mismatch" in suite.findall("testcase")[1].find("failure").text
@@ -174,12 +148,6 @@ def test_scorers_of_ones_own_are_imported_first(evaluate, tmp_path, name, count)
     assert {1, 2} == set(told[-1]["results"][0]["details"]["seen"])
 
 
-def test_a_module_that_cannot_be_imported(evaluate, tmp_path):
-    (tmp_path / "m.py").write_text("import sys; sys.exit(0)", "utf-8")
-    ran = evaluate([case(1)], "--import", "m.py")
-    assert (2, 1, True) == (ran.returncode, ran.stderr.count("\n"), "--import m.py: SystemExit: 0" in ran.stderr)
-
-
 def test_half_surrogate_pairs_cannot_be_written_and_cost_nothing_else(evaluate, tmp_path):
     odd = {**case(1), "id": "odd \ud800"}
     odd["actual"] = {**odd["actual"], "pages": {"A": "y \udfff"}}
@@ -191,10 +159,14 @@ def test_half_surrogate_pairs_cannot_be_written_and_cost_nothing_else(evaluate, 
     assert "odd ?" in (tmp_path / "r.xml").read_text("utf-8")
 
 
-def test_the_first_line_that_cannot_be_read_is_told_by_several_processes_too(evaluate):
-    lines = [case(number) for number in range(900)]
-    lines[600], lines[820] = "{", "["
-    ran = evaluate(lines, "--jobs", "2")
+def test_several_processes_keep_the_order_and_name_the_first_line_that_cannot_be_read(evaluate):
+    cases = [case(number, target="b" if number == 700 else "a") for number in range(900)]
+    ran = evaluate(cases, "--json", "--jobs", "2")
+    told = json.loads(ran.stdout)
+    assert [one["id"] for one in cases] == [one["id"] for one in told]
+    assert [700] == [number for number, one in enumerate(told) if not one["passed"]]
+    cases[600], cases[820] = "{", "["
+    ran = evaluate(cases, "--jobs", "2")
     assert (2, 1) == (ran.returncode, len(ran.stderr.splitlines()))
     assert "cases.jsonl:601: " in ran.stderr
 

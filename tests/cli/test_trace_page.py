@@ -6,11 +6,9 @@ import contextlib
 import io
 import json
 import re
-import tempfile
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -202,19 +200,6 @@ def test_hidden_characters_are_counted_in_words(shown):
     assert "command, 3 characters" == facts["hidden in edits"] == facts["hidden of these"]
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"hidden": {"a": "\x1b[2Jx"}}, {"hidden": [1]}, {"hidden": {"a": True}}, {"response": "yes"}, {"response": {"action": [1]}},
-        {"arguments": 3, "executed_arguments": [1]}, {"notice": {"text": 3, "to": []}}, {"notice": "x"}, {"waited_ms": "long"},
-        {"level": {}, "score": None}, {"error": {"a": 1}, "response": {"action": "cancel"}}, {"approval": {"id": "\x1b[2J", "by": [1], "state": {}}}, {"reason": ["\x1b]0;t\x07"]},
-    ],
-    ids=json.dumps,
-)  # fmt: skip
-def test_entries_of_any_form_are_shown(entry):
-    assert all(text.isprintable() for fact in decision_facts(entry) for text in fact)
-
-
 def figures(*, full=False, **grace):
     file = io.StringIO()
     trace = gk.ReasoningTrace.model_validate(document("1", **grace))
@@ -302,13 +287,14 @@ CONTROLS = "\x1b[2J\x1b]0;title\x07\x9b31m\x08\x7f\u202e\u2066\r\n\t"
 NAMES = [
     "status", "name", "duration_ms", "calls", "model_calls", "usage", "children", "parent", "decisions", "dropped_steps", "own_success", "error",
     "langchain", "confidence", "value", "evaluation", "scores", "unscored", "resumed", "repeated", "repeats", "tags", "user", "session", "metadata",
-    "dropped_tags",
+    "dropped_tags", "feedback",
 ]  # fmt: skip
 INNER = [
     "score", "level", "profile", "reason", "breakdown", "penalties", "not_evaluated", "own", "complexity", "novelty", "tool_diversity", "overrides",
     "novelty_fallback", "call_id", "tool_call", "observation", "status", "latency_ms", "search", "count", "scores", "sources", "child", "trace_id",
     "action", "outcome", "response", "reviewer", "modified", "arguments", "id", "model", "step", "input_tokens", "output_tokens", "type", "message",
-    "name", "passed", "suite", "details", "diagnosis", "error", "skipped", "thread_id", "fallback", "unusable_scores",
+    "name", "correct", "source", "note", "passed", "suite", "details", "diagnosis", "error", "skipped", "thread_id", "fallback", "unusable_scores", "hidden",
+    "notice", "to", "text", "waited_ms", "approval", "reason", "executed_arguments", "timeout_reached", "mismatches",
 ]  # fmt: skip
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(["", "completed", CONTROLS, "[red]", "kp:trace:x"])  # fmt: skip
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(INNER), inner, max_size=6), max_leaves=12)  # fmt: skip
@@ -316,17 +302,16 @@ GRACE = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=8)
 
 
 def hostile(grace, text="text", name="x"):
-    made = {
-        "@context": "https://openknowledgepulse.org/schema/v1", "@type": "ReasoningTrace", "id": f"kp:trace:{name}",
-        "metadata": {"created_at": "2026-01-01T00:00:00.000Z", "task_domain": text, "success": False, "quality_score": 0.5, "agent_id": f"kp:agent:{text}"},
-        "task": {"objective": text},
-        "steps": [
-            {"step_id": 0, "type": "tool_call", "tool": {"name": text}, "input": {text: text}},
-            {"step_id": 1, "type": "observation", "content": text},
-        ],
-        "outcome": {"result_summary": text, "confidence": 0.5},
+    made = document(name, **grace)
+    made["metadata"] = {
+        "created_at": "2026-01-01T00:00:00.000Z", "task_domain": text, "success": False, "quality_score": 0.5, "agent_id": f"kp:agent:{text}",
     }  # fmt: skip
-    return made if grace is None else {**made, "grace": grace}
+    made["task"]["objective"] = made["outcome"]["result_summary"] = text
+    made["steps"] = [
+        {"step_id": 0, "type": "tool_call", "tool": {"name": text}, "input": {text: text}},
+        {"step_id": 1, "type": "observation", "content": text},
+    ]
+    return made
 
 
 def run(*arguments):
@@ -375,34 +360,15 @@ def test_what_commands_call_survives_any_grace_part(grace):
         getattr(trace, name)
     result_from_trace(trace)
     factors_from_trace(trace.to_dict())
-    Sheet(Console(file=io.StringIO(), width=80), full=True, nested=True).print(trace)
+    out = Console(file=io.StringIO(), width=80)
+    Sheet(out, full=True, nested=True).print(trace)
+    assert all(line.isprintable() for line in out.file.getvalue().splitlines())
 
 
 COMMANDS = (
     ("traces", "list"), ("traces", "show", "last"), ("traces", "show", "last", "--full", "--nested"), ("traces", "list", "--json"),
     ("traces", "show", "last", "--json"),
 )  # fmt: skip
-
-
-@given(GRACE | st.none())
-@settings(max_examples=8)
-def test_commands_survive_any_grace_part(grace):
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/t.db"
-        store = open_store(url)
-        store.put([record_of(hostile(grace))])
-        for command in COMMANDS:
-            code, out, err = run(*command, "--store", url)
-            assert (0, "") == (code, err), (command, err)
-            assert not set(out) & set("\x1b\x07\x9b\x08\x7f\u202e\u2066") or "--json" in command
-        file = Path(folder) / "t.jsonl"
-        assert 0 == run("traces", "export", str(file), "--store", url)[0]
-        code, _, err = run("score", str(file))
-        assert 0 == code, err
-        assert 0 == run("traces", "import", str(file), "--store", url)[0]
-        report = store.delete(older_than="0s")
-        assert 1 == report
-        store.close()
 
 
 @pytest.mark.parametrize("width", ["40", "80", "200"])

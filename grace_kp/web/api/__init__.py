@@ -26,7 +26,6 @@ NO_RUN = "kp:trace:00000000-0000-0000-0000-000000000000"
 
 
 def get_health(call: ApiCall) -> dict[str, Any]:
-    """Read the store and report that it works."""
     call.site.grace.store.get(NO_RUN)
     return {"status": "ok"}
 

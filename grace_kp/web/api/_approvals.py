@@ -188,7 +188,6 @@ def list_standing(call: ApiCall) -> dict[str, Any]:
 
 
 def decide_several(call: ApiCall) -> dict[str, Any]:
-    """Carry out a verb on several approvals, one after the other."""
     body: Several = call.body
     shown = {each.id: each.digest for each in body.approvals}
     if any(shown[each.id] != each.digest for each in body.approvals):

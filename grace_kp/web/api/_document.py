@@ -27,7 +27,7 @@ from grace_kp.approvals import (
 from grace_kp.store import Group, RunFigures, RunPage, RunRow
 from grace_kp.web._errors import CODES
 from grace_kp.web._site import RIGHTS, Right
-from grace_kp.web.figures._sums import ModelSpending
+from grace_kp.web.figures._figures import ModelSpending
 
 if TYPE_CHECKING:
     from grace_kp.web.api._operation import ApiOperation
@@ -157,7 +157,6 @@ class _Generator(GenerateJsonSchema):
 
 
 def component_schemas(kinds: Sequence[type]) -> dict[str, dict[str, Any]]:
-    """Return the JSON schemas of types and of the types within them, by name."""
     adapters: list[tuple[type, Literal["serialization"], TypeAdapter[Any]]] = []
     for kind in kinds:
         adapters.append((kind, "serialization", TypeAdapter(kind)))
@@ -220,7 +219,6 @@ them and make control characters visible. Unknown parameters and fields are refu
 
 
 def document(operations: Sequence[ApiOperation], *, root: str = "", cookie: str = "") -> dict[str, Any]:
-    """Return the OpenAPI 3.1 description of operations."""
     bodies = [operation.body for operation in operations if operation.body is not None]
     kinds = list(dict.fromkeys([*(operation.result for operation in operations), *bodies, ProblemDocument]))
     paths: dict[str, dict[str, Any]] = {}

@@ -170,7 +170,6 @@ class ApiOperation:
 
 
 def invalid(what: str, problems: Mapping[str, str]) -> ApiProblem:
-    """Return the problem of parameters or fields that cannot be used."""
     name, problem = next(iter(problems.items()))
     more = len(problems) - 1
     others = f"; {more} more {what}{'' if more == 1 else 's'} cannot be used" if more else ""
@@ -181,7 +180,6 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
 def refuse_other_methods(address: str, operations: Sequence[ApiOperation]) -> PageRoute:
-    """Return the route of an address for all unsupported methods."""
     own = {operation.method for operation in operations}
     allowed = [method for method in METHODS if method in own or (method == "HEAD" and "GET" in own)]
 

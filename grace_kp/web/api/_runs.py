@@ -18,8 +18,7 @@ from grace_kp.web._parameter import UNSTATED, RunConditions, Share
 from grace_kp.web._site import Right
 from grace_kp.web.api._document import Feedback, Figures
 from grace_kp.web.api._operation import ApiOperation, Body, invalid
-from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, read_period
-from grace_kp.web.figures._sums import decisions_of, spending
+from grace_kp.web.figures._figures import LONGEST, USUAL, FigureParameters, decisions_of, read_period, spending
 
 if TYPE_CHECKING:
     from grace_kp.web.api._operation import ApiCall
@@ -66,7 +65,6 @@ def list_runs(call: ApiCall) -> dict[str, Any]:
 
 
 def get_run(call: ApiCall) -> str:
-    """Return a run as it is stored, with what has become of its requests for approval."""
     return with_outcomes(_find_run(call), call.site.tables).to_json()
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from grace_kp.calibrate import Promise, bin_interval
+from grace_kp.calibrate import Promise, assess, bin_interval, labels, risk_curve
 from grace_kp.errors import GraceError
 from grace_kp.pages import Curve, Plane, count_text, curves, spaced, table
 from grace_kp.runtime import promises_in
 from grace_kp.web._errors import explain_error
 from grace_kp.web._site import trust_html
-from grace_kp.web.figures._sums import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from grace_kp.web._site import Site
 
 
+LEVELS = ("silent", "notify", "confirm", "escalate")
 FIRST_SHARES = 0.1
 """The share of errors at a lower coverage rests on few runs, so it does not determine the height of the plot."""
 MOST_ACTIONS = 20
@@ -33,7 +33,6 @@ USUAL_RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
 
 
 def needed_labels(labels: int) -> tuple[str, ...]:
-    """Return a sentence for each usual risk that needs more labels."""
     promise = Promise(risks=USUAL_RISKS)
     return tuple(
         f"{level} at {promise.risks[level] * 100:g} % needs at least {fewest:,} labels without an error, and there are {labels:,}"
@@ -43,9 +42,9 @@ def needed_labels(labels: int) -> tuple[str, ...]:
 
 
 def reliability_plot(verdict: Verdict, assessment: Assessment) -> str:
-    """Return the share of correct runs by confidence."""
     bins = assessment.bins
-    are_plain = len(set(verdict.weights)) < 2 and all(correct in (0, 1) for correct in verdict.correct)
+    rows = verdict.rows
+    are_plain = len({row.weight for row in rows}) < 2 and all(row.correct in (0, 1) for row in rows)
     curve = Curve(
         name="labelled runs",
         points=[(found.confidence, found.accuracy) for found in bins],
@@ -64,7 +63,6 @@ def reliability_plot(verdict: Verdict, assessment: Assessment) -> str:
 
 
 def risk_plot(points: Sequence[RiskPoint], tasks: int) -> str:
-    """Return the share of wrong runs against the share of runs that act."""
     curve = Curve(
         name="labelled runs",
         points=[(point.coverage, point.risk) for point in points],
@@ -88,7 +86,6 @@ def risk_plot(points: Sequence[RiskPoint], tasks: int) -> str:
 
 
 def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
-    """Return the share of wrong runs among labelled runs at or above each threshold, in words, by level."""
     found = {}
     for level in LEVELS[:3]:
         value = getattr(grace.thresholds, level)
@@ -99,7 +96,6 @@ def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
 
 
 def threshold_values(grace: Grace, labelled: Mapping[str, str]) -> dict[str, Any]:
-    """Return the thresholds in force with their origin and error rates, and the promise of the profile."""
     profile: Mapping[str, Any] = grace.status()["profile"] or {}
     rows = []
     for level in LEVELS[:3]:
@@ -120,7 +116,6 @@ def threshold_values(grace: Grace, labelled: Mapping[str, str]) -> dict[str, Any
 
 
 def _promise_words(stated: Mapping[str, Any]) -> str:
-    """Return the promise of a profile in sentences; empty without a readable promise."""
     if not stated:
         return ""
     try:
@@ -175,15 +170,19 @@ AT_MOST_READ = 5_000
 PAGE = 200
 
 
+class LabelledRow(NamedTuple):
+    confidence: float
+    correct: bool | float
+    weight: float
+    task: object
+    """Runs of one task count once."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Figures of the recorded confidence on labelled runs. The columns have an item for each of them."""
+    """Figures of the recorded confidence on labelled runs."""
 
-    confidence: Sequence[float] = ()
-    correct: Sequence[bool | float] = ()
-    weights: Sequence[float] = ()
-    groups: Sequence[object] = ()
-    """The tasks of the runs; runs of one task count once."""
+    rows: Sequence[LabelledRow] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
     """Labels by where they are from."""
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -193,36 +192,30 @@ class Verdict:
 
     @property
     def tasks(self) -> int:
-        """Number of independent labels."""
-        return len(set(self.groups))
+        return len({row.task for row in self.rows})
 
     @property
     def assessment(self) -> Assessment | None:
         """The figures of the confidence; None without labels."""
-        from grace_kp.calibrate import assess
-
-        if not self.groups:
+        if not self.rows:
             return None
-        return assess(self.confidence, self.correct, clusters=self.groups, weights=self.weights)
+        confidence, correct, weights, tasks = zip(*self.rows, strict=True)
+        return assess(confidence, correct, clusters=tasks, weights=weights)
 
     def curve(self, threshold: float = 0.0, points: int = 60) -> Sequence[RiskPoint]:
         """Return the share of wrong runs by coverage, from a threshold on; empty if every label is partial."""
-        from grace_kp.calibrate import risk_curve
-
-        rows = zip(self.confidence, self.correct, self.groups, self.weights, strict=True)
-        reached = [row for row in rows if row[0] >= threshold]
-        if not any(correct in (0, 1) for _, correct, _, _ in reached):
+        reached = [row for row in self.rows if row.confidence >= threshold]
+        if not any(row.correct in (0, 1) for row in reached):
             return ()
-        confidence, correct, groups, weights = map(list, zip(*reached, strict=True))
-        stated = weights if len(set(weights)) > 1 else None
-        return risk_curve(confidence, correct, groups=groups, weights=stated, points=points)
+        confidence, correct, weights, tasks = zip(*reached, strict=True)
+        return risk_curve(
+            confidence, correct, groups=tasks, weights=weights if len(set(weights)) > 1 else None, points=points
+        )
 
 
 def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
     """Read the newest labelled runs that meet a query."""
-    from grace_kp.calibrate import labels
-
-    rows: list[tuple[float, bool | float, float, object]] = []
+    rows: list[LabelledRow] = []
     sources: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     before, read, store = None, 0, site.grace.store
@@ -231,7 +224,7 @@ def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
         confidences = {row.id: row.confidence for row in page.rows}
         found = labels([trace for name in confidences if (trace := store.get(name)) is not None])
         left_out.update(found.left_out)
-        for trace, correct, weight, source, group in zip(
+        for trace, correct, weight, source, task in zip(
             found.traces, found.labels, found.weights, found.sources, found.groups, strict=True
         ):
             confidence = confidences[trace.id]
@@ -239,22 +232,14 @@ def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
                 left_out["no confidence"] += 1
                 continue
             sources[source] += 1
-            rows.append((confidence, correct, weight, group))
+            rows.append(LabelledRow(confidence, correct, weight, task))
         read, before = read + len(page.rows), page.older
         if before is None:
             break
-    columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
-    if len(set(columns[3])) == 1:  # the runs state no tasks, so each counts separately
-        columns[3] = list(range(len(rows)))
-    return Verdict(
-        confidence=columns[0],
-        correct=columns[1],
-        weights=columns[2],
-        groups=columns[3],
-        sources=dict(sources.most_common()),
-        left_out=dict(left_out),
-        is_cut=before is not None,
-    )
+    if len({row.task for row in rows}) == 1:  # the runs state no tasks, so each counts separately
+        rows = [row._replace(task=number) for number, row in enumerate(rows)]
+    counts = dict(sources.most_common())
+    return Verdict(rows=rows, sources=counts, left_out=dict(left_out), is_cut=before is not None)
 
 
 def trust_values(site: Site, labelled: CatalogQuery) -> dict[str, Any]:

@@ -79,7 +79,6 @@ class Audit:
             self._state = VerificationState(ended=site.clock(), found=found, problem=problem)
 
     def page(self, request: Request, *, problem: str = "", status: int = 200) -> Response:
-        """Show the newest entries and the result of the last verification."""
         site, state = site_of(request), self._state
         values = texts_of(request, "approval")
         before = whole_of(request.query_params.get("before", "")) or 0

@@ -68,7 +68,6 @@ class ArgumentField:
 
     @property
     def rows(self) -> int:
-        """Lines that the field shows at first."""
         wrapped = sum(1 + len(line) // 70 for line in self.text.split("\n"))
         return min(max(wrapped, 1), 16)
 
@@ -78,7 +77,6 @@ class ArgumentField:
 
 
 def fields_of(approval: Approval) -> list[ArgumentField]:
-    """Return the fields of a request, in the order of its arguments."""
     return [_field(approval, number, name) for number, name in enumerate(approval.encoded)]
 
 
@@ -153,7 +151,6 @@ _HAS_MODEL = "an object of a class, whose values cannot be written here; reject 
 
 
 def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[Any]:
-    """Return the encoded values that a schema lists, if any."""
     if "x-encoding" in base:
         members = base.get("x-members") if base["x-encoding"] == "$enum" else []
     else:

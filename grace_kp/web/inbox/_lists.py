@@ -9,7 +9,7 @@ import datetime as dt
 import json
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 
@@ -114,18 +114,12 @@ def waiting(request: Request) -> Response:
         "inbox/list.html",
         tab="waiting",
         seq=seq,
-        found=page.approvals,
-        is_cut=page.is_cut,
         reasons={approval.id: site.requests.reason_against(approval.id, person.actor) for approval in page.approvals},
         may_decide=person.may(Right.DECIDE),
-        values=values,
-        is_filtered=any(values.values()),
         example=asking_lines(site.grace.settings.store),
         levels=LEVELS,
         offset=offset,
-        newer=_newer(values, offset),
-        older=None if page.older is None else query(values, offset=page.older),
-        **counts(site),
+        **_page_values(site, page, values, offset),
     )
 
 
@@ -147,7 +141,6 @@ def attention(request: Request) -> Response:
 
 
 def history(request: Request) -> Response:
-    """List and search ended requests by last change."""
     site = site_of(request)
     values = texts_of(request, "q", "text", "by", "since", "state")
     offset = offset_of(request)
@@ -174,24 +167,24 @@ def history(request: Request) -> Response:
         "inbox/history.html",
         status=422 if problem else 200,
         tab="history",
-        found=page.approvals,
-        is_cut=page.is_cut,
-        values=values,
         problem=problem,
-        is_filtered=any(values.values()),
         states=[(state, APPROVAL_STATES[state]) for state in PAST],
-        newer=_newer(values, offset),
-        older=None if page.older is None else query(values, offset=page.older),
-        **counts(site),
+        **_page_values(site, page, values, offset),
     )
 
 
-def _newer(values: Mapping[str, str], offset: int) -> str | None:
-    """Return the query of the previous page. A search restarts, because the offsets of earlier matches are unknown."""
-    if not offset:
-        return None
-    address = query(values, offset=0 if values["text"] else max(0, offset - PAGE))
-    return address or "?"
+def _page_values(site: Site, page: RequestPage, values: Mapping[str, str], offset: int) -> dict[str, Any]:
+    """Return the values of a list. A search restarts at its first page, because the offsets of earlier matches are unknown."""
+    previous = 0 if values["text"] else max(0, offset - PAGE)
+    return {
+        "found": page.approvals,
+        "is_cut": page.is_cut,
+        "values": values,
+        "is_filtered": any(values.values()),
+        "newer": query(values, offset=previous) or "?" if offset else None,
+        "older": None if page.older is None else query(values, offset=page.older),
+        **counts(site),
+    }
 
 
 def counts(site: Site) -> dict[str, int]:

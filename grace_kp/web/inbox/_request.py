@@ -21,7 +21,7 @@ from grace_kp.trace.html import run_timeline
 from grace_kp.web._errors import status_of
 from grace_kp.web._site import Right, form_of, perform, person_of, root_of, site_of, trust_html, whole_of
 from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
-from grace_kp.web.inbox._words import MAX_CHARACTERS, opaque_parts, process_words, request_path
+from grace_kp.web.inbox._words import MAX_CHARACTERS, opaque_parts, request_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,7 +124,7 @@ def request_state(request: Request) -> Response:
             "revision": approval.revision,
             "state": approval.state.value,
             "words": APPROVAL_STATES[approval.state],
-            "process": process_words(approval)[0],
+            "awaited": approval.is_awaited,
             "digest": approval.digest,
             "event": "" if newest is None else event_text(newest).replace("_", " "),
             "by": actor,
@@ -310,7 +310,6 @@ def sentence_of(error: ApprovalError) -> str:
 
 
 def value_of(form: Mapping[str, list[str]], name: str) -> str:
-    """Return the value of a form field, or an empty string."""
     return (form.get(name) or [""])[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
@@ -46,11 +47,6 @@ def standing(request: Request) -> Response:
     )
 
 
-def grant_form(request: Request) -> Response:
-    """Show the form that approves calls like a request in advance."""
-    return _form(request, {}, "", 200)
-
-
 def grant(request: Request) -> Response:
     """Show which calls would run without asking; with `step=decide`, grant the standing approval."""
     form, site = form_of(request), site_of(request)
@@ -69,9 +65,10 @@ def grant(request: Request) -> Response:
             )
         site.requests.grant(wanted, by=person_of(request).actor)
     except ApprovalError as error:
-        return _form(request, form, sentence_of(error), 422)
+        return grant_form(request, form=form, problem=sentence_of(error), status=422)
     except ValueError as error:
-        return _form(request, form, f"{str(error)[:1].upper()}{str(error)[1:]}.", 422)
+        problem = f"{str(error)[:1].upper()}{str(error)[1:]}."
+        return grant_form(request, form=form, problem=problem, status=422)
     return RedirectResponse(f"{root_of(request)}/approvals/standing", 303)
 
 
@@ -85,7 +82,10 @@ def end(request: Request) -> Response:
     return RedirectResponse(f"{root_of(request)}/approvals/standing?ended=1", 303)
 
 
-def _form(request: Request, form: Mapping[str, list[str]], problem: str, status: int) -> Response:
+def grant_form(
+    request: Request, *, form: Mapping[str, list[str]] = MappingProxyType({}), problem: str = "", status: int = 200
+) -> Response:
+    """Show the form that approves calls like a request in advance."""
     site = site_of(request)
     approval = approval_for(request)
     rows = []

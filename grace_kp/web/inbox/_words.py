@@ -115,7 +115,6 @@ def value_html(value: object) -> Markup:
 
 
 def opaque_parts(value: object) -> list[str]:
-    """Return descriptions of the parts of a value that cannot be shown in full."""
     return view(value, max_characters=MAX_CHARACTERS).opaque
 
 
@@ -166,7 +165,6 @@ def _mark_hidden(line: str) -> Iterator[Markup]:
 
 
 def _marks(characters: str) -> Iterator[Markup]:
-    """Yield a mark for each run of one character."""
     for character, run in itertools.groupby(characters):
         count = sum(1 for _ in run)
         name = unicodedata.name(character, "control character").lower()
@@ -209,19 +207,6 @@ def _escape_hidden(text: str) -> str:
     return printable(text, keep=_SPACE, replace=lambda character: json.dumps(character)[1:-1])
 
 
-SOON = 600
-"""Seconds before a deadline from which it is urgent."""
-_PROCESSES: Mapping[str | bool | None, tuple[str, str]] = MappingProxyType(
-    {
-        "raise": ("asks again", "no process waits (asks again later)"),
-        "hand_over": ("handed over", "no process waits (handed over)"),
-        "interrupt": ("interrupted graph", "no process waits (the graph is resumed)"),
-        True: ("waits", "a process waits"),
-        False: ("gone", "the process has ended"),
-        None: ("unknown", "unknown whether a process waits"),
-    }
-)
-"""Whether a process waits for the decision: in a word or two for scripts, and in a phrase for the list of requests."""
 _STATE_KINDS = MappingProxyType(
     {
         "done": "good", "edited": "good", "approved": "good", "claimed": "warn", "pending": "warn",
@@ -242,17 +227,11 @@ def moment(at: float | None, now: float, otherwise: str = "no deadline") -> Mark
     return Markup('{} <span class="distance" data-distance="{}">{}</span>').format(when(at), f"{at:.3f}", distance)
 
 
-def process_words(approval: Approval) -> tuple[str, str]:
-    """Return whether a process waits for the decision, in a word and in a phrase."""
-    return _PROCESSES[approval.waits if approval.waits in _PROCESSES else approval.is_awaited]
-
-
 def state_badge(state: str) -> Markup:
     return trust_html(badge(APPROVAL_STATES[state], _STATE_KINDS.get(state, "")))
 
 
 def confidence(approval: Approval) -> Markup:
-    """Return the confidence with its parts and penalties as HTML."""
     return trust_html(
         confidence_html(
             approval.score,
@@ -293,9 +272,7 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "moment": moment,
         "opaque": opaque_parts,
         "own": escape,  # a field repeats a submitted string character by character
-        "process": lambda approval: process_words(approval)[0],
-        "process_phrase": lambda approval: process_words(approval)[1],
-        "process_sentence": process_text,
+        "process": process_text,
         "query": query,
         "remarks": remarks_of,
         "request_path": request_path,

@@ -110,7 +110,6 @@ def _head(step: dict[str, Any]) -> str:
 
 
 def _fields(step: dict[str, Any]) -> str:
-    """Return the shortened arguments and contents of a step as HTML."""
     rows = [("input", as_json(step["input"]) if step.get("input") is not None else "")]
     rows += [("text", text(step.get("content"))), ("summary", text(step.get("output_summary")))]
     shown = "".join(

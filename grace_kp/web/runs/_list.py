@@ -96,7 +96,6 @@ def _word(name: str, value: str) -> str:
 
 
 LIMIT = 50
-_CURSORS = ("before", "after")
 
 
 def run_list(request: Request) -> Response:
@@ -142,8 +141,7 @@ def _page(conditions: list[tuple[str, str]], name: str, position: int | None) ->
 
 
 def _cursor(request: Request) -> dict[str, int]:
-    """Return a valid `before` or `after` of the address."""
-    for name in _CURSORS:
+    for name in ("before", "after"):
         value = request.query_params.get(name, "")
         if value.removeprefix("-").isascii() and value.removeprefix("-").isdecimal() and len(value) < 19:
             return {name: int(value)}

@@ -102,7 +102,6 @@ def mark_matches(page: str, query: str) -> str:
 
 
 def _words(values: list[Any]) -> str:
-    """Return the values of a step and its records, one per line."""
     return "\n".join(
         visible(content if isinstance(content, str) else as_json(content), lines=True)
         for value in values
@@ -148,7 +147,6 @@ def run_page(request: Request) -> Response:
 
 
 def run_json(request: Request) -> Response:
-    """Return the JSON of a run as a file."""
     site, name = site_of(request), request.path_params["id"]
     trace = find_run(site, name)
     if trace is None:

@@ -216,7 +216,6 @@ class Gatekeeper:
         self.attempts, self.refusals = identity_provider.attempts, refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or pass it on."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -238,7 +237,6 @@ class _Visit:
         self._has_unread_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
     async def run(self) -> None:
-        """Answer the request, or pass it on."""
         request = self._request
         try:
             await self._admit()

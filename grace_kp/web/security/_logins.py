@@ -67,7 +67,6 @@ class Sessions:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
     def begin(self, owner: str, fingerprint: str) -> str:
-        """Begin a session under a new id, and return its secret."""
         secret, now = new_secret(), self._clock()
         with self._lock:
             own = [key for key, session in self._sessions.items() if session.owner == owner]

@@ -133,7 +133,6 @@ class Attempts:
             self._kinds[kind] += 1
 
     def counts(self) -> dict[str, int]:
-        """Return the counts since the process began, by kind."""
         with self._lock:
             return dict(sorted(self._kinds.items()))
 

@@ -98,11 +98,11 @@
       return answer.ok ? answer.json() : null;
     };
     // A process that dies does not change the store, so no event reports it.
-    const watch = live.dataset.process !== "waits" ? 0 : setInterval(async () => {
+    const watch = live.dataset.awaited === undefined ? 0 : setInterval(async () => {
       const state = document.hidden ? null : await readState().catch(() => null);
-      if (!state || state.process === "waits") return;
+      if (!state || state.awaited) return;
       clearInterval(watch);
-      if (state.process === "gone") say("The process that waited for this decision has ended. Your decision is kept for the next process that asks.", "Reload");
+      if (state.awaited === false) say("The process that waited for this decision has ended. Your decision is kept for the next process that asks.", "Reload");
     }, 5000);
     return async (event) => {
       if (event.id !== id) return;

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from grace_kp.approvals import Actor, PolicyNow, Standing
+from grace_kp.approvals import Standing
 from tests.web.api.conftest import CY, MISSING
 
 
@@ -55,12 +55,8 @@ def test_seeing_an_approval_is_recorded(house):
     """Once per account and revision, also for programs; asking for the headers alone shows nothing."""
     approval = house.request()
     for name in ("vic", "vic", "bot"):
-        shown = house.client(name).get(path(approval))
-        assert (200, approval.digest, {"invoice": "R-1", "euros": 500}) == (
-            shown.status_code,
-            shown.json()["digest"],
-            shown.json()["arguments"],
-        )
+        shown = house.client(name).get(path(approval)).json()
+        assert (approval.digest, {"invoice": "R-1", "euros": 500}) == (shown["digest"], shown["arguments"])
     assert 200 == house.client("ana").head(path(approval)).status_code
     assert ["requested", "viewed", "viewed"] == house.kinds(approval)
 
@@ -74,13 +70,8 @@ def test_consent_names_what_was_seen(house, ana):
     decided = ana.post(path(approval, "approve"), json={"digest": approval.digest, "note": "checked"})
     assert (200, "approved") == (decided.status_code, decided.json()["state"])
     decision = decided.json()["decision"]
-    actor = decision["actor"]
-    assert ("checked", "ana", "web", True) == (
-        decision["note"],
-        actor["name"],
-        actor["channel"],
-        actor["authenticated"],
-    )
+    assert "checked" == decision["note"]
+    assert {"name": "ana", "channel": "web", "authenticated": True}.items() <= decision["actor"].items()
     again = ana.post(path(approval, "approve"), json={"digest": approval.digest})
     assert (200, decided.json()["revision"]) == (again.status_code, again.json()["revision"])
 
@@ -115,21 +106,6 @@ def test_the_other_verbs(house, ana, verb, body, state, note):
     assert (200, state, note) == (closed.status_code, closed.json()["state"], closed.json()["decision"]["note"])
 
 
-def test_an_unknown_outcome_is_reconciled(house, ana):
-    approval = house.request()
-    ana.post(path(approval, "approve"), json={"digest": approval.digest})
-    claim = house.desk.claim(
-        approval.id, digest=approval.digest, version="1", policy=PolicyNow(), by=Actor(name="gate", channel="gate")
-    )
-    house.desk.settle(approval.id, claim.token, state="unknown")
-    revision = ana.get(path(approval)).json()["revision"]
-    stale = ana.post(path(approval, "reconcile"), json={"revision": revision - 1, "happened": True})
-    assert (409, "changed_since_shown") == problem(stale)
-    body = {"revision": revision, "happened": True, "note": "seen in the bank"}
-    settled = ana.post(path(approval, "reconcile"), json=body)
-    assert (200, "done") == (settled.status_code, settled.json()["state"])
-
-
 @pytest.mark.parametrize("verb", ["approve", "edit", "reject"])
 def test_another_digest_is_refused(house, ana, verb):
     approval = house.request()
@@ -146,13 +122,6 @@ def test_the_second_decision_is_refused(house, ana):
     refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
     assert (409, "already_decided", "rejected") == (*problem(refused), refused.json()["approval"]["state"])
     assert "cy" in refused.json()["message"]
-
-
-def test_groups_hold_for_the_api(house, ana):
-    approval = house.request(groups=("board",))
-    refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
-    assert (403, "not_entitled") == problem(refused)
-    assert ["requested", "refused"] == house.kinds(approval)
 
 
 @pytest.mark.parametrize("name", ["vic", "bot"])
@@ -177,12 +146,9 @@ def test_an_unknown_approval(ana, verb, body):
 def test_several_are_decided_each_with_what_came_of_it(house, ana):
     good, changed = house.request(), house.request(arguments={"invoice": "R-2", "euros": 1})
     barred = house.request(arguments={"invoice": "R-3", "euros": 1}, groups=("board",))
-    approvals = [
-        {"id": good.id, "digest": good.digest},
-        {"id": changed.id, "digest": "sha256:00"},
-        {"id": barred.id, "digest": barred.digest},
-        {"id": MISSING, "digest": "sha256:00"},
-    ]
+    other = "sha256:00"
+    shown = {good.id: good.digest, changed.id: other, barred.id: barred.digest, MISSING: other}
+    approvals = [{"id": name, "digest": digest} for name, digest in shown.items()]
     response = ana.post("/api/v1/approvals/decide", json={"verb": "approve", "approvals": approvals, "note": "all"})
     outcomes = response.json()["outcomes"]
     assert [good.id, changed.id, barred.id, MISSING] == [each["id"] for each in outcomes]
@@ -208,16 +174,11 @@ def test_the_audit_trail_is_listed_by_page(house, ana):
 
 
 def test_standing_approvals_are_listed(house, ana):
-    granted = house.desk.grant(
-        Standing(action="refund", domain="shop", parameters={"euros": {"to": 20}}, until=time.time() + 60, uses=2),
-        by=CY,
-    )
+    parameters = {"euros": {"to": 20}}
+    wanted = Standing(action="refund", domain="shop", parameters=parameters, until=time.time() + 60, uses=2)
+    granted = house.desk.grant(wanted, by=CY)
     (listed,) = ana.get("/api/v1/standing").json()["standing"]
-    assert (granted.id, "cy", {"euros": {"to": 20}}) == (
-        listed["id"],
-        listed["granted_by"]["name"],
-        listed["parameters"],
-    )
+    assert (granted.id, "cy", parameters) == (listed["id"], listed["granted_by"]["name"], listed["parameters"])
     house.desk.end_standing(granted.id, by=CY)
     assert [] == ana.get("/api/v1/standing").json()["standing"]
     assert [granted.id] == [each["id"] for each in ana.get("/api/v1/standing?ended=true").json()["standing"]]

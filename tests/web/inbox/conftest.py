@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from grace_kp import Grace, InboxReviewer
-from grace_kp.approvals import Actor, ApprovalRequest, digest, encode, entry_of, schema_of
+from grace_kp.approvals import Actor, ApprovalRequest, PolicyNow, digest, encode, entry_of, schema_of
 from tests.web.visiting import Browser
 
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}\u202eevil\u200b\x1b[31m\x00\r\nend  "
@@ -54,6 +54,17 @@ class Shop:
 
     def get(self, approval):
         return self.desk.get(approval.id)
+
+    def start(self, approval):
+        """Approve a request and claim its action, as a gate does; return the claim."""
+        approval = self.desk.approve(approval.id, by=person("ana"), digest=approval.digest)
+        return self.desk.claim(
+            approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), by=person("x")
+        )
+
+    def lose(self, approval):
+        """Start the action of a request, and leave its outcome unknown."""
+        return self.desk.settle(approval.id, self.start(approval).token, state="unknown")
 
     def kinds(self, approval):
         return [entry_of(link)["kind"] for link in self.tables.links(approval=approval.id)]
@@ -123,11 +134,11 @@ class _Reader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.forms: list[Form] = []
         self._form: Form | None = None
-        self._textarea: list | None = None
-        self._select: list | None = None
+        self._field: list | None = None
+        """The text area or select field that is open."""
 
     def handle_starttag(self, tag, attributes):
-        found = {name: value if value is not None else "" for name, value in attributes}
+        found = {name: value or "" for name, value in attributes}
         if tag == "form":
             self._form = Form(found.get("action", ""), found.get("method", "get"))
             self.forms.append(self._form)
@@ -143,31 +154,24 @@ class _Reader(HTMLParser):
                 if kind in {"text", "date"}:
                     value = value.replace("\n", "").replace("\r", "")
                 form.fields.append([found["name"], value, kind])
-        elif tag == "textarea":
-            form.kinds.append("textarea")
-            self._textarea = [found["name"], "", "textarea"]
-        elif tag == "select":
-            form.kinds.append("select")
-            self._select = [found["name"], None, "select"]
-        elif tag == "option" and self._select is not None and ("selected" in found or self._select[1] is None):
-            self._select[1] = found.get("value", "")
+        elif tag in {"textarea", "select"}:
+            form.kinds.append(tag)
+            self._field = [found["name"], None, tag]
+            form.fields.append(self._field)
+        elif tag == "option" and self._field is not None and ("selected" in found or self._field[1] is None):
+            self._field[1] = found.get("value", "")
         elif tag == "button":
             form.buttons.append(found)
 
     def handle_data(self, data):
-        if self._textarea is not None:
-            self._textarea[1] += data
+        if self._field is not None and self._field[2] == "textarea":
+            self._field[1] = (self._field[1] or "") + data
 
     def handle_endtag(self, tag):
-        if tag == "textarea" and self._form is not None and self._textarea is not None:
-            text = self._textarea[1]
-            self._textarea[1] = text.removeprefix("\n")
-            self._form.fields.append(self._textarea)
-            self._textarea = None
-        elif tag == "select" and self._form is not None and self._select is not None:
-            self._select[1] = self._select[1] or ""
-            self._form.fields.append(self._select)
-            self._select = None
+        if tag in {"textarea", "select"} and self._field is not None:
+            text = self._field[1] or ""
+            self._field[1] = text.removeprefix("\n") if tag == "textarea" else text
+            self._field = None
         elif tag == "form":
             self._form = None
 

@@ -10,70 +10,42 @@ import sys
 import threading
 
 import pytest
-import uvicorn
 
-from grace_kp.approvals import Change
-from grace_kp.web import Person, Role, app
+from grace_kp.approvals import Actor, Change
+from grace_kp.web import Role
 from grace_kp.web.inbox import _events as events
 from grace_kp.web.inbox import stop_events
-from tests.web.inbox.conftest import Shop, person
+from tests.web.inbox.conftest import person
+from tests.web.visiting import listening
 
 SECONDS = 30
 
 
 class Served:
-    """A shop behind a real server; `person` may change while pages are open."""
+    """A shop behind a real server, with the accounts of two people."""
 
-    def __init__(self, url):
-        self.shop = Shop(url)
-        self.person = Person(name="ana", role=Role.APPROVER)
-        self.app = app(self.shop.grace, auth=lambda request: self.person)
-        self.server = uvicorn.Server(
-            uvicorn.Config(
-                self.app,
-                host="127.0.0.1",
-                port=0,
-                log_level="critical",
-                lifespan="off",
-                timeout_graceful_shutdown=SECONDS,
-            )
-        )
-        self.thread = threading.Thread(target=self.server.run)
-        self.begun = threading.Event()
-        startup = self.server.startup
+    def __init__(self, shop, server):
+        self.shop, self.app, self.logins, self.place = shop, server.app, server.logins, server.place
+        actor = Actor(name="operator", channel="cli")
+        self.tokens = {name: self.logins.accounts.add(name, Role.APPROVER, actor=actor) for name in ("ana", "bo")}
+        self.begun = self.seq()
 
-        async def started(sockets=None):
-            await startup(sockets)
-            self.begun.set()
-
-        self.server.startup = started
-        self.thread.start()
-        assert self.begun.wait(SECONDS)
-        self.port = self.server.servers[0].sockets[0].getsockname()[1]
+    def seq(self):
+        return self.shop.tables.head()[0]
 
     @contextlib.contextmanager
-    def page(self, path="/events", **headers):
-        """A page that listens: yields the response."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
-        try:
-            connection.request("GET", path, headers=headers)
+    def page(self, path="/events", name="ana", **headers):
+        """A page of a person that listens: yields the response."""
+        cookie = f"{self.logins.cookie}={self.logins.enter(self.tokens[name])}"
+        with contextlib.closing(http.client.HTTPConnection(*self.place[:2], timeout=SECONDS)) as connection:
+            connection.request("GET", path, headers={"Cookie": cookie, **headers})
             yield connection.getresponse()
-        finally:
-            connection.close()
-
-    def stop(self):
-        stop_events(self.app)
-        self.server.should_exit = True
-        self.thread.join(SECONDS)
-        assert not self.thread.is_alive()
-        self.shop.grace.close()
 
 
 @pytest.fixture
-def served(tmp_path):
-    made = Served(f"sqlite:///{tmp_path}/shop.db")
-    yield made
-    made.stop()
+def served(filed):
+    with listening(filed.grace) as server:
+        yield Served(filed, server)
 
 
 def after_beginning(response):
@@ -105,8 +77,8 @@ def test_what_happens_in_another_process_arrives(served, tmp_path):
             [sys.executable, "-c", script, f"sqlite:///{tmp_path}/shop.db"], capture_output=True, text=True, timeout=SECONDS * 2, check=True
         )  # fmt: skip
         event = next_event(response)
-    assert {"id": ran.stdout.strip(), "kind": "requested", "seq": 1} == json.loads(event["data"])
-    assert ("1", "change") == (event["id"], event["event"])
+    assert {"id": ran.stdout.strip(), "kind": "requested", "seq": served.begun + 1} == json.loads(event["data"])
+    assert (str(served.begun + 1), "change") == (event["id"], event["event"])
 
 
 def test_all_pages_share_one_watcher(served, monkeypatch):
@@ -125,21 +97,21 @@ def test_all_pages_share_one_watcher(served, monkeypatch):
 
 
 def test_a_page_that_was_away_gets_what_it_missed(served):
-    approval = served.shop.ask()
+    approval, asked = served.shop.ask(), served.seq()
     served.shop.desk.reject(approval.id, by=person("bo"))
-    for path, headers in (("/events?after=1", {}), ("/events", {"Last-Event-ID": "1"})):
+    for path, headers in ((f"/events?after={asked}", {}), ("/events", {"Last-Event-ID": str(asked)})):
         with served.page(path, **headers) as response:
             event = next_event(after_beginning(response))
             assert "decided" == json.loads(event["data"])["kind"]
     with served.page("/events?after=0") as response:
         after_beginning(response)
-        assert ["1", "2"] == [next_event(response)["id"] for _ in range(2)]
+        assert [str(asked), str(asked + 1)] == [next_event(response)["id"] for _ in range(2)]
 
 
 def test_a_right_that_is_taken_away_ends_the_stream(served):
     with served.page() as response:
         after_beginning(response)
-        served.person = None
+        served.logins.accounts.remove("ana", actor=person("operator"), force=True)
         served.shop.ask()
         assert next_event(response) is None
 
@@ -165,10 +137,8 @@ def test_nobody_takes_the_pages_of_others(served, monkeypatch):
             with served.page() as third:
                 assert 429 == third.status
                 assert b"2 other pages of yours listen" in third.read()
-            served.person = Person(name="bo", role=Role.APPROVER)
-            with served.page() as other:
+            with served.page(name="bo") as other:
                 after_beginning(other)
-            served.person = Person(name="ana", role=Role.APPROVER)
         assert closed.acquire(timeout=SECONDS)
         assert closed.acquire(timeout=SECONDS)
         with served.page() as again:

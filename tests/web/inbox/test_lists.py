@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from grace_kp.approvals import PolicyNow
 from grace_kp.web.inbox._lists import MOST_SEARCHED, PAGE, contains, find, since_of
 from tests.web.inbox.conftest import HOSTILE, forms, person
 
@@ -39,7 +38,7 @@ def test_requests_stand_by_deadline_and_level(shop, ana):
     for words in (
         "escalate",
         "finance, 0 of 2 consents",
-        "handed over",
+        "no process waits",
         'href="/runs/kp:trace:1"',
         "confidence 0.61",
         "no deadline",
@@ -76,12 +75,8 @@ def test_the_list_is_paged(shop, ana):
 
 def test_what_needs_attention(shop, ana):
     unused = shop.desk.approve(shop.ask().id, by=person("ana"))
-    started, lost = (shop.desk.approve(shop.ask().id, by=person("ana")) for _ in range(2))
-    for approval in (started, lost):
-        claim = shop.desk.claim(
-            approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), by=person("x")
-        )
-    shop.desk.settle(lost.id, claim.token, state="unknown")
+    started, lost = shop.ask(), shop.lose(shop.ask())
+    shop.start(started)
     text = ana.get("/inbox/attention").text
     assert [lost.id, unused.id, started.id] == ids(text)
     for words in ("Outcome unknown", "Approved, not started", "Running"):

@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from grace_kp.approvals import PolicyNow, append, canonical, forget
+from grace_kp.approvals import append, canonical, forget
 from grace_kp.gating import view
 from grace_kp.gating.reviewers import UNSEEN
 from tests.approvals.values import values
@@ -114,7 +114,7 @@ def test_the_state_of_an_open_page_is_json(shop, ana):
     shop.desk.reject(approval.id, by=person("bo"))
     state = ana.get(f"/approvals/{approval.id}/state").json()
     assert ("rejected", "bo", approval.digest) == (state["state"], state["by"], state["digest"])
-    assert "handed over" == state["process"]
+    assert state["awaited"] is False
     assert "viewed" not in shop.kinds(approval)
     assert 404 == ana.get("/approvals/ap-0/state").status_code
 
@@ -200,21 +200,6 @@ def test_a_quorum_needs_two_people(shop, ana):
     assert not shop.get(following).decision.actor.authenticated  # the operating system's user is only stated
 
 
-def test_who_comes_second_is_told_who_was_first(shop, ana):
-    approval = shop.ask()
-    bo = shop.browser("bo", role="approver")
-    mine, theirs = (
-        visit(ana, approval)["approve"].submitted(),
-        visit(bo, approval)["reject"].submitted(note="no receipt"),
-    )
-    assert 303 == bo.post(f"/approvals/{approval.id}/reject", data=theirs).status_code
-    answer = ana.post(f"/approvals/{approval.id}/approve", data=mine)
-    assert 409 == answer.status_code
-    assert "was rejected by bo" in answer.text
-    assert "nothing was changed" in answer.text
-    assert "rejected" == shop.get(approval).state
-
-
 @pytest.mark.parametrize("verb", ["approve", "reject", "respond"])
 def test_a_decision_on_what_was_not_shown_is_refused(shop, ana, verb):
     approval = shop.ask(quorum=2)
@@ -253,17 +238,8 @@ def test_forms_that_are_incomplete_are_refused(shop, ana):
     assert "pending" == shop.get(approval).state
 
 
-def unknown(shop):
-    """A request whose action was begun by this process, which does not know its outcome."""
-    approval = shop.desk.approve(shop.ask().id, by=person("ana"))
-    claim = shop.desk.claim(
-        approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), by=person("x")
-    )
-    return shop.desk.settle(approval.id, claim.token, state="unknown")
-
-
 def test_an_unknown_outcome_is_reconciled(shop, ana):
-    approval = unknown(shop)
+    approval = shop.lose(shop.ask())
     assert {"hidden", "radio", "textarea"} == set(visit(ana, approval)["reconcile"].kinds)
     assert 409 == send(ana, approval, "reconcile", happened="no").status_code
     assert "unknown" == shop.get(approval).state
@@ -273,13 +249,10 @@ def test_an_unknown_outcome_is_reconciled(shop, ana):
 
 def test_an_outcome_is_stated_for_the_execution_that_was_shown(shop, ana, monkeypatch):
     """An older page, with the same digest, must not let an action run again whose second start may have had an effect."""
-    approval = shop.desk.approve(shop.ask().id, by=person("ana"))
-    terms = {"digest": approval.digest, "version": approval.version, "policy": PolicyNow(), "by": person("x")}
-    claim = shop.desk.claim(approval.id, **terms)
+    claim = shop.start(approval := shop.ask())
     form = visit(ana, approval)["reconcile"]
     shop.desk.release(approval.id, claim.token)
-    claim = shop.desk.claim(approval.id, **terms)
-    shop.desk.settle(approval.id, claim.token, state="unknown")
+    shop.lose(approval)
     monkeypatch.setattr(type(shop.tables), "is_alive", lambda tables, process: False)
     for happened in ("no", "yes"):
         answer = ana.post(f"/approvals/{approval.id}/reconcile", data=form.submitted(happened=happened))

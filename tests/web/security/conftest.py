@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from starlette.testclient import TestClient
 
 from grace_kp.approvals import Actor, entry_of
 from grace_kp.testing import FakeClock
 from grace_kp.web import serving
+from tests.web.visiting import Client
 
-TOKEN = re.compile(r'<meta name="csrf" content="([0-9a-f]+)">')
 OPERATOR = Actor(name="operator", channel="cli")
 
 
@@ -58,28 +55,20 @@ def add(accounts):
     return lambda name, role: accounts.add(name, role, actor=OPERATOR)
 
 
-class Visitor(TestClient):
-    """Sends what a browser sends from pages of the server: the Host, and for writes the Origin."""
+class Visitor(Client):
+    """The browser of a person at the server."""
 
     def __init__(self, server, **headers):
-        super().__init__(
-            server.app, base_url=server.url, follow_redirects=False, headers={"Origin": server.url, **headers}
-        )
+        super().__init__(server.app, server.url)
+        self.headers.update(headers)
         self.server = server
 
     def log_in(self, credential, **fields):
         return self.post("/login", data={"credential": credential, **fields})
 
-    def csrf(self):
-        """The token that pages of this session carry."""
-        return TOKEN.search(self.get("/no-such-page").text)[1]
-
     def is_known(self):
         """Whether a page that needs a login is shown."""
         return self.get("/no-such-page").status_code == 404
-
-    def post_form(self, path, **fields):
-        return self.post(path, data={"csrf": self.csrf(), **fields})
 
 
 def code_of(address):

@@ -1,4 +1,4 @@
-"""Accounts, and logins of `grace-kp serve`: codes, tokens, sessions, cookies and their pages."""
+"""Accounts, logins of `grace-kp serve`, identities of a host application, and refused attempts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,32 @@ import json
 import time
 
 import pytest
+from starlette.applications import Starlette
+from starlette.authentication import SimpleUser
+from starlette.routing import Mount
+from starlette.testclient import TestClient
 
 from grace_kp.approvals import ACCOUNT, verify
 from grace_kp.errors import GraceError, StoreError
-from grace_kp.web import Accounts, Role
+from grace_kp.web import Accounts, Person, Right, Role, app
+from grace_kp.web._site import route
 from grace_kp.web.security import Addresses, Logins
 from grace_kp.web.security._logins import AT_MOST, AT_MOST_EACH, Sessions
-from grace_kp.web.security._refusals import FREE
+from grace_kp.web.security._refusals import (
+    AT_MOST_ADDRESSES,
+    EACH_DAY,
+    EACH_DAY_PER_PERSON,
+    EVERYWHERE,
+    FREE,
+    LONGEST_WAIT,
+    Attempts,
+    Refusals,
+)
 from grace_kp.web.security._visitor import csrf_of, new_secret
 from tests.approvals.shops import asked
 from tests.web.inbox.conftest import forms
 from tests.web.security.conftest import OPERATOR, code_of, entries
+from tests.web.visiting import TOKEN
 
 
 def test_a_code_is_exchanged_for_a_session(server, visit):
@@ -409,3 +424,212 @@ def test_the_token_of_forms_depends_on_the_session_and_the_name():
     secret = new_secret()
     assert csrf_of(secret) == csrf_of(secret)
     assert 4 == len({csrf_of(secret), csrf_of(new_secret()), csrf_of(secret, "ana"), csrf_of(secret, "ben")})
+
+
+BASE = "http://localhost:9000"
+ANA = Person(name="ana", role=Role.ADMIN)
+
+
+@pytest.fixture
+def mounted(grace):
+    """Returns a browser at the pages, mounted below a path with these identities."""
+    opened = []
+
+    def browser(auth, **options):
+        pages = app(grace, auth=auth, **options)
+        opened.append(pages.state.site.catalog)
+        host = Starlette(routes=[Mount("/grace", app=pages)])
+        base = options.get("public_url") or BASE
+        return TestClient(host, base_url=base, follow_redirects=False, headers={"Origin": base})
+
+    yield browser
+    for catalog in opened:
+        catalog.close()
+
+
+async def coroutine(request):
+    return ANA
+
+
+class Callable:
+    async def __call__(self, request):
+        return ANA
+
+
+@pytest.mark.parametrize("auth", [lambda request: ANA, coroutine, Callable(), lambda request: coroutine(request)])
+def test_the_host_says_who_it_is(mounted, auth):
+    """By a function or a coroutine function. The host has the logins, and links begin with the path of the mount."""
+    browser = mounted(auth)
+    page = browser.get("/grace/no-such-page")
+    assert 404 == page.status_code
+    assert "<span>ana</span>" in page.text
+    assert "/logout" not in page.text
+    assert 'href="/grace/static/site.css"' in page.text
+    assert [404, 404] == [browser.get(path).status_code for path in ("/grace/login", "/grace/accounts")]
+    assert "/grace/inbox" == browser.get("/grace/").headers["location"]
+
+
+def fails(request):
+    raise RuntimeError("the session\nis broken")
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        lambda request: None,
+        fails,
+        lambda request: "ana",
+        lambda request: SimpleUser("ana"),
+        lambda request: Person(name="", role=Role.ADMIN),
+        lambda request: Person(name="x" * 201, role=Role.ADMIN),
+        lambda request: Person(name="ana", role="owner"),
+    ],
+)
+def test_anything_else_refuses(mounted, auth, caplog):
+    """Nobody, an exception, and what is no person. There is no login page to be sent to, and the log has the error in one line."""
+    browser = mounted(auth)
+    assert 401 == browser.get("/grace/inbox").status_code
+    failed = "auth failed, and the request was refused: RuntimeError: the session is broken"
+    assert (auth is fails) is (failed in caplog.messages)
+    assert [401, 401] == [browser.get(path).status_code for path in ("/grace/api/v1/runs", "/grace/no-such-page")]
+    assert 401 == browser.post("/grace/logout", data={"a": "b"}).status_code
+    assert 200 == browser.get("/grace/static/site.css").status_code
+
+
+def test_writes_need_origin_and_token(mounted):
+    """The same in every process of the host, and another one for every person."""
+    current = [ANA]
+    browser, second = mounted(lambda request: current[0]), mounted(lambda request: current[0])
+    csrf = TOKEN.search(browser.get("/grace/no-such-page").text)[1]
+    assert csrf == TOKEN.search(second.get("/grace/no-such-page").text)[1]
+    path, headers = "/grace/api/v1/runs/none/feedback", {"X-CSRF-Token": csrf}
+    assert 422 == second.post(path, json={}, headers=headers).status_code
+    assert 403 == second.post(path, json={}).status_code
+    assert 403 == second.post(path, json={}, headers={**headers, "Origin": "http://localhost:9001"}).status_code
+    current[0] = Person(name="ben", role=Role.ADMIN)
+    assert 403 == second.post(path, json={}, headers=headers).status_code
+
+
+def test_a_program_with_a_token_in_a_header_needs_neither(mounted):
+    def auth(request):
+        return ANA if request.headers.get("authorization") == "Bearer host-token" else None
+
+    browser = mounted(auth)
+    del browser.headers["origin"]
+    browser.headers["authorization"] = "Bearer host-token"
+    assert 422 == browser.post("/grace/api/v1/runs/none/feedback", json={}).status_code
+    browser.app.routes[0].app.router.routes.insert(
+        0, route("/write", lambda request: None, Right.SEE, methods=["POST"])
+    )
+    assert 403 == browser.post("/grace/write", data={"a": "b"}).status_code
+
+
+def test_only_names_of_this_machine_unless_the_public_url_is_stated(mounted):
+    browser = mounted(lambda request: ANA)
+    assert 404 == browser.get("/grace/none", headers={"Host": "127.0.0.1:1"}).status_code
+    refused = browser.get("/grace/none", headers={"Host": "shop.example"})
+    assert 421 == refused.status_code
+    assert (
+        "does not answer to shop.example. Open it at the address of the application, or pass another one to app() as public_url=."
+        in refused.text
+    )
+    public = mounted(lambda request: ANA, public_url="https://shop.example")
+    assert 404 == public.get("/grace/none").status_code
+    assert 421 == public.get("/grace/none", headers={"Host": "localhost:9000"}).status_code
+
+
+VIEWER, BEN = Person(name="ana", role=Role.VIEWER), Person(name="ben", role=Role.ADMIN)
+
+
+@pytest.fixture
+def refusals(tables, clock):
+    return Refusals(tables, clock)
+
+
+def test_an_attempt_is_recorded(refusals, tables):
+    assert refusals.record(VIEWER, path="/approvals/x\n/approve", reason="right", approval="x")
+    (entry,) = entries(tables, "refused")
+    assert "ana" == entry["actor"]["name"]
+    assert "web" == entry["actor"]["channel"]
+    assert {"path": "/approvals/x /approve", "reason": "right", "role": "viewer"} == entry["facts"]
+    assert verify(tables, at=time.time()).ok
+
+
+def test_all_people_together_are_bounded(refusals, tables, clock):
+    for number in range(EACH_DAY + 5):
+        refusals.record(Person(name=f"person {number}", role=Role.VIEWER), path="/", reason="csrf")
+    assert EACH_DAY == len(entries(tables, "refused"))
+    clock.advance(86_400)
+    assert refusals.record(VIEWER, path="/", reason="csrf")
+
+
+def test_nobody_uses_up_the_entries_of_others(refusals, tables, clock):
+    """A share in a day for each person; the next entry states how many were left out."""
+    for _ in range(EACH_DAY_PER_PERSON + 5):
+        refusals.record(VIEWER, path="/", reason="csrf")
+    assert EACH_DAY_PER_PERSON == len(entries(tables, "refused"))
+    assert refusals.record(BEN, path="/", reason="csrf")
+    clock.advance(86_400)
+    assert refusals.record(VIEWER, path="/", reason="csrf")
+    assert 5 == entries(tables, "refused")[-1]["facts"]["not_recorded"]
+    assert {"ana": EACH_DAY_PER_PERSON + 6, "ben": 1} == refusals.counts()
+
+
+def test_a_store_that_cannot_be_written_refuses_all_the_same(clock, caplog):
+    from grace_kp.errors import StoreError
+
+    def transaction():
+        raise StoreError("locked\nby others")
+
+    refusals = Refusals(type("Tables", (), {"transaction": staticmethod(transaction)})(), clock)
+    assert not refusals.record(VIEWER, path="/", reason="csrf")
+    assert ["a refused attempt of ana could not be recorded: locked by others"] == caplog.messages
+
+
+@pytest.fixture
+def attempts(clock):
+    return Attempts(clock)
+
+
+def test_kinds_are_counted(attempts):
+    attempts.count("no_login")
+    attempts.count("foreign_host")
+    attempts.record_failure("no_login", "192.0.2.1")
+    assert {"foreign_host": 1, "no_login": 2} == attempts.counts()
+    attempts.count("sent_to_login")
+    assert {"foreign_host": 1, "no_login": 2, "sent_to_login": 1} == attempts.counts()
+    assert {"foreign_host": 1, "no_login": 2} == attempts.refusals()
+
+
+def test_waits_grow_with_each_failure(attempts):
+    """The first five cost nothing; then they double up to five minutes. Another address does not wait."""
+    waits = [attempts.record_failure("x", "192.0.2.1") for _ in range(20)]
+    assert [0.0] * FREE == waits[:FREE]
+    assert [1.0, 2.0, 4.0, 8.0] == waits[FREE : FREE + 4]
+    assert LONGEST_WAIT == waits[-1]
+    assert 0.0 == attempts.record_failure("x", "192.0.2.2")
+
+
+def test_a_success_and_an_hour_forget(attempts, clock):
+    for _ in range(FREE):
+        attempts.record_failure("x", "192.0.2.1")
+        attempts.record_failure("x", "192.0.2.2")
+    attempts.forget_failures("192.0.2.1")
+    assert 0.0 == attempts.record_failure("x", "192.0.2.1")
+    clock.advance(3_601)
+    assert 0.0 == attempts.record_failure("x", "192.0.2.2")
+
+
+def test_many_addresses_together_are_slowed_down(attempts, clock):
+    """Beyond a number in a minute every further failure waits, from whichever address; the next minute is a new one."""
+    waits = [attempts.record_failure("x", f"10.0.{number // 256}.{number % 256}") for number in range(EVERYWHERE + 1)]
+    assert [0.0] * EVERYWHERE == waits[:-1]
+    assert 60.0 == waits[-1]
+    clock.advance(60)
+    assert 0.0 == attempts.record_failure("x", "192.0.2.1")
+
+
+def test_memory_is_bounded(attempts):
+    for number in range(AT_MOST_ADDRESSES + 10):
+        attempts.record_failure("x", f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+    assert AT_MOST_ADDRESSES == len(attempts._failures)
