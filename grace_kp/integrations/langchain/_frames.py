@@ -98,7 +98,7 @@ class Frame:
     places: set[str] | None = None
     quiet: bool = False
     raised: tuple[BaseException, ...] = ()
-    """Exceptions inside a node that the trace holds already."""
+    """Exceptions inside a node or run that the trace holds already."""
     start: int = 0
     steps: tuple[int, int] | None = None
     """The first and last step of the thread, for the frame of a graph."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.integrations.langchain._frames import Chain, RunFailures, input_by_name
+from grace_kp.integrations.langchain._frames import RunFailures, input_by_name
 from grace_kp.integrations.langchain._messages import answer_of, documents_in, fields_of, reply_of, text_of, tool_result
 from grace_kp.record import CLOSED, FAILED, HOST, NOT_CAPTURED, RETRIEVER, TOOL, Call, ModelCall, call_in
 from grace_kp.trace import render_text
@@ -104,13 +104,14 @@ def failures_of(frame: Frame) -> RunFailures:
     return home.failures
 
 
-def mark_recorded(frame: Frame, error: BaseException) -> None:
-    """Note that an exception is in the trace, so that the surrounding node does not count it again."""
-    above: Frame | None = frame
-    while above is not None and not above.is_node:
-        above = None if above is above.home else above.parent
-    if isinstance(above, Chain):
-        above.raised = (*above.raised[-MAX_SEEN:], error)
+def mark_recorded(frame: Frame, error: BaseException) -> bool:
+    """Note in the surrounding node or run that an exception is in the trace, so that it counts once; return whether it is new there."""
+    above = frame
+    while not above.is_node and above is not above.home:
+        above = above.parent or above.home
+    is_new = all(error is not known for known in above.raised)
+    above.raised = (*above.raised[-MAX_SEEN:], error)
+    return is_new
 
 
 def _passes_through(frame: Frame, error: BaseException) -> bool:
@@ -142,10 +143,13 @@ class Unreported:
             self._failed_attempt(earlier, error, end)
             failures.names.add(frame.place)
 
-    def node_failed(self, frame: Frame, error: BaseException) -> None:
-        """Record a failed node. A first failure counts only once the node is tried again."""
+    def part_failed(self, frame: Frame, error: BaseException) -> None:
+        """Record a failed node or parser. The first failure of a node counts only once the node is tried again."""
         failures = failures_of(frame)
-        if frame.place is None or HOST.status_after(error) != FAILED or _passes_through(frame, error):
+        if frame.is_parser and mark_recorded(frame, error):  # a stream passes the error of a model on
+            failures.names.add(f"parser:{frame.name}")
+            self._record(frame, frame.name, {"input": frame.inputs}, error=error, start=frame.start)
+        if not frame.is_node or frame.place is None or _passes_through(frame, error):
             return
         described, end = frame.run.owner.describe(error), frame.run.clock()
         if frame.place in failures.names:
@@ -221,11 +225,6 @@ class Unreported:
         failures = frame.home.failures
         if failures is not None and f"parser:{frame.name}" in failures.names:
             self._record(frame, frame.name, {"input": frame.inputs}, result=outputs)
-
-    def parser_failed(self, frame: Frame, error: BaseException) -> None:
-        mark_recorded(frame, error)
-        failures_of(frame).names.add(f"parser:{frame.name}")
-        self._record(frame, frame.name, {"input": frame.inputs}, error=error, start=frame.start)
 
     def model_ended(self, frame: Frame, response: object) -> None:
         """Record proposed calls whose arguments cannot be read."""

@@ -43,6 +43,7 @@ from grace_kp.record import (
     CANCELLED,
     CLOSED,
     CURRENT,
+    FAILED,
     HOST,
     SUSPENDED,
     Call,
@@ -307,10 +308,8 @@ class Tracker:
                 home = frame.home
                 home.places = (home.places or set()) | {frame.place}
                 self.suspensions.ask(frame, interrupts_of(error))
-            elif frame.is_node:
-                self.unreported.node_failed(frame, error)
-            elif frame.is_parser:
-                self.unreported.parser_failed(frame, error)
+            elif status == FAILED:
+                self.unreported.part_failed(frame, error)
             return
         if frame.quiet:
             self._give_back(frame, run)

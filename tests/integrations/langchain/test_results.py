@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from typing import Annotated
 
 import pytest
@@ -159,6 +160,21 @@ class TestDroppedStreams:
             await asyncio.sleep(0)
         self.check(grace, self.TEXT[:5])
 
+    @pytest.mark.parametrize("order", [1, -1], ids=["outermost first", "innermost first"])
+    async def test_of_generators_that_the_loop_closes_at_its_end(self, grace, handler, runnable, order):
+        hooks, begun = sys.get_asyncgen_hooks(), []
+        sys.set_asyncgen_hooks(firstiter=begun.append)
+        try:
+            stream = runnable.astream("q", {"callbacks": [handler]})
+            for _ in range(5):
+                await anext(stream)
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+        for generator in begun[::order]:
+            await generator.aclose()
+        self.check(grace, self.TEXT[:5])
+        assert [] == only(grace).grace["calls"]
+
     def test_of_an_agent(self, grace, handler):
         @tool
         def look(query: str) -> str:
@@ -173,6 +189,18 @@ class TestDroppedStreams:
         stream.close()
         (trace,) = grace.store.query()
         assert ("closed", "I will look.") == (trace.grace["status"], trace.outcome.result_summary)
+
+    def test_a_model_that_fails_in_a_stream_is_no_failure_of_the_parser(self, grace, handler):
+        class Down(Pieces):
+            def _stream(self, *args, **kwargs):
+                yield from super()._stream(*args, **kwargs)
+                raise ValueError("down")
+
+        with pytest.raises(ValueError, match="down"):
+            list((Down(responses=[self.TEXT]) | StrOutputParser()).stream("q", {"callbacks": [handler]}))
+        trace = only(grace)
+        assert ("failed", []) == (trace.grace["status"], trace.grace["calls"])
+        assert [self.TEXT] == [step.content for step in trace.steps if step.type == "thought"]
 
     def test_a_stream_that_is_read_to_its_end_is_completed(self, grace, handler, runnable):
         list(runnable.stream("q", {"callbacks": [handler]}))
