@@ -190,7 +190,7 @@ def test_a_suspended_trace_that_is_gone_leaves_a_new_one(grace, handler, saver):
     app.invoke({"said": []}, config(handler))
     grace.flush()
     grace.store.clear()
-    handler.tracker.suspended.clear()
+    handler.tracker.suspensions.runs.clear()
     app.invoke(Command(resume="yes"), config(handler))
     (trace,) = grace.store.query()
     assert [("before", "ask"), ("after", "ask")] == calls_of(trace)
