@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grace_kp.errors import MissingExtra
-from grace_kp.integrations._expected import as_expectation
+from grace_kp.integrations.inspect_ai import as_expectation
 from grace_kp.scorers import Entry, Suite
 
 try:
