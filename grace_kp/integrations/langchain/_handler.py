@@ -110,10 +110,8 @@ class Tracker:
 
     @classmethod
     def of(cls, recorder: Recorder) -> Tracker:
-        tracker: Tracker = recorder.adapters.get("langchain") or recorder.adapters.setdefault(
-            "langchain", cls(recorder)
-        )
-        return tracker
+        found: Tracker = recorder.adapters.setdefault("langchain", cls(recorder))
+        return found
 
     def keep(self, key: int, frame: Chain) -> Chain:
         frame.keys.add(key)
@@ -389,7 +387,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             frame.is_parser = run_type == "parser"
             if is_node or frame.is_task:
                 frame.enter_node(metadata or {})
-                if parent.home.failures is not None:
+                if parent.home.failures:
                     tracker.unreported.node_started(frame)
         except Exception as error:  # noqa: BLE001
             note("GraceCallbackHandler.on_chain_start", error)

@@ -30,7 +30,7 @@ from grace_kp.integrations.langchain._calls import (
 )
 from grace_kp.integrations.langchain._node import number_of_send, resumable, tools_of_graph
 from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, guard_tools
-from grace_kp.integrations.langchain._tool_run import ToolRun, refused_by_schema
+from grace_kp.integrations.langchain._tool_run import ToolRun
 from grace_kp.integrations.langchain._turn import STATE, GatedCalls
 from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec
@@ -190,12 +190,10 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             if policy is None:
                 continue
             tool = (known or {}).get(call["name"]) or self._tools.get(call["name"])
-            key, is_unknown = call_key(call, calls[:number]), tool is None and known is not None
-            cases.append(
-                ToolCase(
-                    self.grace, call, policy, tool, state=state, judge=self.judge, state_key=key, is_unknown=is_unknown
-                )
-            )
+            key = call_key(call, calls[:number])
+            case = ToolCase(self.grace, call, policy, tool, state=state, judge=self.judge, state_key=key)
+            case.is_unknown = tool is None and known is not None
+            cases.append(case)
         return cases
 
     # Ask: in a node after the model
@@ -279,7 +277,9 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             if decision.consent == INVALID:
                 if isinstance(getattr(tool, "args_schema", None), dict):
                     # LangChain does not check such a schema, and the tool would get the call.
-                    return message_for(call, refused_by_schema(call, decision.problem or ""))
+                    error = f"with kwargs {call['args']} with error:\n {decision.problem or ''}"
+                    text = f"Error invoking tool '{call['name']}' {error}\n Please fix the error and try again."
+                    return message_for(call, text)
                 return ToolConsent(case.name, "", again_after_failure=True, proposed=decision.digest)
             if decision.consent == REFUSED and decision.problem:
                 return message_for(call, decision.problem, "success" if decision.answers else "error")

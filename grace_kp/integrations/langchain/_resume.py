@@ -57,7 +57,8 @@ def keep_thread(tables: Tables, configurable: Mapping[str, Any]) -> None:
     thread = configurable.get("thread_id", "")
     name = _name(str(thread), str(configurable.get("checkpoint_ns", "")).partition(":")[0])
     values = {name: value for name, value in configurable.items() if name not in _OWN and not name.startswith("__")}
-    plain = {name: value for name, value in values.items() if _is_plain(value)}
+    types = {type(None), bool, int, float, str}
+    plain = {name: it for name, it in values.items() if type(it) in types and len(str(it)) <= MAX_TEXT}
     hidden = redacted_arguments(plain, identifiers=False)[1]
     kept = {name: plain[name] for name in [name for name in plain if name not in hidden][:MAX_VALUES]}
     document = {"configurable": kept, "left_out": sorted(values.keys() - kept.keys()), "at": time.time()}
@@ -71,10 +72,6 @@ def keep_thread(tables: Tables, configurable: Mapping[str, Any]) -> None:
 
 def _name(thread: str, node: str) -> str:
     return json.dumps([thread, node])
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or type(value) in {bool, int, float} or (type(value) is str and len(value) <= MAX_TEXT)
 
 
 def waiting_threads(tables: Tables, thread: str | None = None) -> list[WaitingThread]:

@@ -104,10 +104,6 @@ class ToolConsent:
         tools = [held if each is tool else each for each in getattr(request.runtime, "tools", ())]
         return request.override(runtime=dataclasses.replace(request.runtime, tools=tools))
 
-    def end(self, run_id: UUID, outcome: Returned | Raised) -> None:
-        if run_id == self.run_id:
-            self.ended = outcome
-
     def problem_with(self, inputs: Mapping[str, Any], run_id: UUID, parent: UUID | None) -> str:
         """Claim the start of the tool; return why it must not start, or an empty string."""
         if self.run_id is not None and parent == self.run_id:
@@ -190,8 +186,8 @@ class ToolGuard(InlineHandler):
 
     def _end(self, run_id: UUID, outcome: Returned | Raised) -> None:
         consent = (_GUARD.get() or self)._consent
-        if consent is not None:
-            consent.end(run_id, outcome)
+        if consent is not None and consent.run_id == run_id:
+            consent.ended = outcome
 
 
 _GUARD: ContextVar[ToolGuard | None] = ContextVar("grace_kp_tool_guard", default=None)

@@ -214,11 +214,6 @@ def ledger_key(thread: str, message: str | None, decision: str, call: Mapping[st
     return f"langchain|{thread}|{message}|{decision}|{call.get('id')}"
 
 
-def refused_by_schema(call: Mapping[str, Any], problem: str) -> str:
-    arguments = f"Error invoking tool '{call['name']}' with kwargs {call['args']} with error:\n {problem}"
-    return f"{arguments}\n Please fix the error and try again."
-
-
 def _prefix(message: ToolMessage, notice: str) -> ToolMessage:
     content: Any = message.content
     if isinstance(content, str):
