@@ -27,6 +27,7 @@ from grace_kp.background import to_thread
 from grace_kp.errors import MissingExtra, SettingsError, brief
 from grace_kp.integrations.knowledgepulse._outbox import Contributed, Outbox, TemporaryFailure, post, retry_rules
 from grace_kp.levels import waits
+from grace_kp.settings import Settings
 from grace_kp.trace import ReasoningTrace, redact_text, redact_value, refuse_what_json_cannot_hold
 
 if TYPE_CHECKING:
@@ -100,16 +101,9 @@ class KnowledgePulse:
         Raises:
             SettingsError: the address is missing or would send the key unencrypted, or a number is out of range.
         """
-        if url is None:
-            from grace_kp.settings import Settings
-
-            url = Settings.load().registry_url
-        self.url = _check_url(url)
-        for name, value, most in (
-            ("threshold", threshold, 1),
-            ("timeout", timeout, 3_600),
-            ("deadline", deadline, 3_600),
-        ):
+        self.url = _check_url(Settings.load().registry_url if url is None else url)
+        numbers = {"threshold": (threshold, 1), "timeout": (timeout, 3_600), "deadline": (deadline, 3_600)}
+        for name, (value, most) in numbers.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
                 raise SettingsError(f"{name} must be a number from 0 to {most}, not {brief(value)}")
             if not value and name != "threshold":

@@ -83,11 +83,6 @@ def gated_node(
         action.__name__ = action.__qualname__ = action_name
         return guard(action), shown
 
-    def handle_refusal(state: Any, error: ActionNotApproved) -> Any:
-        if otherwise is None:
-            raise error
-        return otherwise(state, error)
-
     if inspect.iscoroutinefunction(node):
 
         @functools.wraps(node)
@@ -96,7 +91,9 @@ def gated_node(
             try:
                 return await action(**shown)
             except ActionNotApproved as error:
-                return handle_refusal(state, error)
+                if otherwise is None:
+                    raise
+                return otherwise(state, error)
 
         return gate_async
 
@@ -106,7 +103,9 @@ def gated_node(
         try:
             return action(**shown)
         except ActionNotApproved as error:
-            return handle_refusal(state, error)
+            if otherwise is None:
+                raise
+            return otherwise(state, error)
 
     return gate
 
