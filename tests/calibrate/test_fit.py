@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from grace_kp import ReasoningTrace, from_openai_messages
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._predictions import LEARNED, LabelledRows, formula_confidence, held_back, length_confidences
+from grace_kp.calibrate._calibration import LEARNED, LabelledRows, formula_confidence, held_back, length_confidences
 from tests.calibrate.examples import drawn_runs, labelled_runs, run
 
 RUNS, LABELS = drawn_runs(200)
