@@ -227,7 +227,7 @@ class Labels:
         return self._only([isinstance(label, bool) for label in self.labels], FRACTIONAL)
 
     def _only(self, keep: list[bool], reason: str) -> Labels:
-        lists = {name: list(itertools.compress(getattr(self, name), keep)) for name in _NAMES}
+        lists: dict[str, Any] = {name: list(itertools.compress(getattr(self, name), keep)) for name in _NAMES}
         return replace(self, **lists)._leave_out(reason, keep.count(False))
 
     def _leave_out(self, reason: str, count: int) -> Labels:

@@ -104,7 +104,7 @@ def failures_of(frame: Frame) -> dict[str, Attempt | None]:
 
 def mark_recorded(frame: Frame, error: BaseException) -> bool:
     """Note in the surrounding node or run that an exception is in the trace, so that it counts once; return whether it is new there."""
-    above = frame
+    above: Any = frame
     while not above.is_node and above is not above.home:
         above = above.parent or above.home
     is_new = all(error is not known for known in above.raised)
@@ -288,7 +288,8 @@ def _messages_in(inputs: object) -> list[Any]:
 
 def _open_calls(inputs: object) -> dict[Any, Mapping[str, Any]]:
     """Return the calls that a node should execute, by id: a single one, or those of the last model message that have no answer yet."""
-    messages, proposed, answered = _messages_in(inputs), (), set()
+    proposed: Any = ()
+    messages, answered = _messages_in(inputs), set()
     for message in reversed(messages):
         if proposed := fields_of(message).get("tool_calls") or ():
             break
