@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import io
 import operator
-import sys
 import threading
 from typing import Annotated, TypedDict
 
@@ -223,22 +221,6 @@ async def test_an_edit_that_changes_nothing_is_an_approval(world):
     assert [("bob", 7.0, None, None)] == bank.paid
     assert ("paid", "success") == result(out)
     assert "executed" == entry_of(grace)["outcome"]
-
-
-@both
-@pytest.mark.parametrize("saver", [False, True])
-async def test_a_notice_is_printed_and_recorded(world, saver, monkeypatch):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    bank, grace = Bank(), quiet_runtime()
-    agent = paying_agent(grace, bank, {"to": "bob"}, policy="notify", saver=saver)
-    monkeypatch.setattr(sys, "stderr", terminal)
-    await call(agent, QUESTION, world, GraceCallbackHandler(grace))
-    monkeypatch.undo()
-    (line,) = terminal.getvalue().splitlines()
-    assert line.startswith("grace-kp: pay(to=bob, euros=5.0, when=null, lines=null) goes ahead with a notice: ")
-    assert {"to": "terminal", "text": line.removeprefix("grace-kp: ")} == entry_of(grace)["notice"]
-    assert 1 == len(bank.paid)
 
 
 @both

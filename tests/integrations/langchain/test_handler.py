@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -22,7 +21,6 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from langchain_core.tracers import BaseTracer
 
 from .conftest import Docs, broken, only, rag, runtime, search, steps
 
@@ -58,19 +56,6 @@ def test_a_tool_that_raises_and_a_run_that_goes_on(grace, handler):
         ("tool_call", "search"),
         ("observation", "found x"),
     ] == steps(only(grace))
-
-
-def test_a_model_that_fails_and_is_replaced_is_survived(grace, handler):
-    """Fallbacks show up as further roots upstream; they belong to the run all the same."""
-
-    def fail(_):
-        raise ConnectionError("down")
-
-    chain = RunnableLambda(fail, name="first").with_fallbacks([FakeListChatModel(responses=["second"])])
-    assert "second" == chain.invoke("q", {"callbacks": [handler]}).content
-    trace = only(grace)
-    assert [("thought", "second")] == steps(trace)
-    assert trace.metadata.success
 
 
 def test_failing_models_are_named(grace, handler):
@@ -385,20 +370,6 @@ class HeardInline(Heard):
     run_inline = True
 
 
-class HeardByTracer(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.events = []
-
-    def _persist_run(self, run):
-        def walk(one):
-            self.events.append(f"{one.run_type} {one.name} {one.end_time is not None}")
-            for child in one.child_runs:
-                walk(child)
-
-        walk(run)
-
-
 def _sync(name):
     return lambda self, *args, **kwargs: self.events.append(name)
 
@@ -425,19 +396,6 @@ MODELS = [FakeListLLM(responses=["ab"]), FakeListChatModel(responses=["ab"])]
 @pytest.fixture(params=MODELS, ids=["text", "chat"])
 def model(request):
     return request.param
-
-
-def without_ids(event):
-    return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>", repr(event))
-
-
-async def test_event_streams_are_the_same(handler, model):
-    async def events(runnable, inputs, config):
-        found = runnable.astream_events(inputs, config, version="v2")
-        return [without_ids(event) async for event in found]
-
-    for runnable, inputs in ((chain(model), {"topic": "x"}), (model, "x")):
-        assert await events(runnable, inputs, {}) == await events(runnable, inputs, {"callbacks": [handler]})
 
 
 @pytest.mark.parametrize("way", ["ainvoke", "astream", "abatch", "agenerate"])

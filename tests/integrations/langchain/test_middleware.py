@@ -181,17 +181,6 @@ async def test_an_inbox_needs_a_checkpointer(wait, handler, world):
 
 
 @both
-async def test_a_reviewer_who_does_not_answer_is_no_refusal(bank, world):
-    is_over = threading.Event()
-    grace = runtime(reviewer=lambda request: is_over.wait(60), gate_timeout=0.05)
-    agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
-    text, status = results(await call(agent, QUESTION, world))["call_0_0"]
-    is_over.set()
-    assert ("error", []) == (status, bank.paid)
-    assert "no answer arrived within 0.05 s" in text
-
-
-@both
 @pytest.mark.parametrize("saver", ["memory", None])
 async def test_deny_blocks_without_asking(grace, handler, bank, world, saver):
     agent = agent_of(grace, bank, pays(("bob", 5), also=["x"]), gates="deny", saver=saver)

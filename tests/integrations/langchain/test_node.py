@@ -376,36 +376,3 @@ async def test_an_identified_argument_is_known_again(grace, world):
     await call(app, {"said": []}, world)
     await call(app, answer("approve", unseen=["it"]), world)
     assert [opened[-1]] == ran
-
-
-class Changing:
-    """A store that changes an argument at the moment in which the action is said to begin."""
-
-    def __init__(self, inner, change):
-        self._inner = inner
-        self._change = change
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    def put_action(self, key, data, *, only_if):
-        kept = self._inner.put_action(key, data, only_if=only_if)
-        if b'"running"' in data:
-            self._change()
-        return kept
-
-
-@both
-async def test_a_change_after_the_action_is_said_to_begin(world):
-    """It does not run, and it is not left behind as one of which nobody knows whether it ran."""
-    order, ran, changes = ["book"], [], iter([lambda: order.append("car"), lambda: None])
-    store = Changing(runtime().store, lambda: next(changes)())
-    grace = runtime(store=store, unmeasured="notify", reviewer=None)
-    app = gated_app(grace, world, lambda lines: ran.append(list(lines)), lambda: order)
-    await call(app, {"said": []}, world)
-    with pytest.raises(gk.ActionCancelled, match="were changed"):
-        await call(app, answer("approve"), world)
-    assert [] == ran
-    order.pop()
-    await call(app, None, world)
-    assert [["book"]] == ran
