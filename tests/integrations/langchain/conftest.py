@@ -25,7 +25,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command
+from langgraph.types import Command, interrupt  # noqa: F401 - for the programs of tests
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler
@@ -118,9 +118,12 @@ def built(*nodes, state=State, **options):
     return graph.compile(**options)
 
 
+PROGRAMS_IMPORT = "tests.integrations.langchain.conftest"
+
+
 def run_program(code, *arguments):
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return warm.run(command, imports=warm.LANGGRAPH, capture_output=True, text=True, timeout=300)
+    return warm.run(command, imports=(*warm.LANGGRAPH, PROGRAMS_IMPORT), capture_output=True, text=True, timeout=300)
 
 
 def in_world(function, world):

@@ -434,16 +434,10 @@ class TestOnce:
 
 KILLED = """
 import os, signal, sys
-import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from langchain.agents import create_agent
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.types import Command
+from grace_kp.integrations.langchain import GraceMiddleware
+from tests.integrations.langchain.conftest import *
 folder, step, when = sys.argv[1:]
-class Model(GenericFakeChatModel):
-    def bind_tools(self, tools, **kw): return self
 def die(): os.kill(os.getpid(), signal.SIGKILL)
 def pay(to: str, euros: int) -> str:
     "Send money."
@@ -457,12 +451,12 @@ class Saver(SqliteSaver):
         if step == "approve" and when == "before the checkpoint" and "paid bob" in texts: die()
         super().put_writes(config, writes, task_id, *rest)
         if step == "approve" and when == "before the tool" and "grace_gates" in texts: die()
-said = [AIMessage("", tool_calls=[{"name": "pay", "args": {"to": "bob", "euros": 5}, "id": "c1"}])] if step == "ask" else []
-grace = gk.Grace(store=f"sqlite:///{folder}/traces.db", evaluator=None, embedder=None, unmeasured="notify")
+said = [[("pay", {"to": "bob", "euros": 5})]] if step == "ask" else []
+grace = runtime(store=f"sqlite:///{folder}/traces.db", unmeasured="notify")
 with Saver.from_conn_string(f"{folder}/checkpoints.db") as saver:
-    agent = create_agent(Model(messages=iter([*said, AIMessage("done")])), [pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], checkpointer=saver)
-    given = {"ask": {"messages": [("user", "pay bob")]}, "approve": Command(resume={"decisions": [{"type": "approve"}]}), "again": None, "answer again": Command(resume={"decisions": [{"type": "approve"}]})}[step]
-    out = agent.invoke(given, {"configurable": {"thread_id": "t"}, "callbacks": [GraceCallbackHandler(grace)]}, durability="sync")
+    agent = create_agent(says(*said, "done"), [pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], checkpointer=saver)
+    given = {"ask": QUESTION, "again": None}.get(step, answer("approve"))
+    out = agent.invoke(given, config(GraceCallbackHandler(grace)), durability="sync")
     for message in out["messages"]: print(message.type, getattr(message, "status", ""), message.content.replace("\\n", " "))
 grace.close()
 """

@@ -322,52 +322,39 @@ async def test_a_run_that_is_suspended_before_its_first_step_has_thought_nothing
 
 
 KILLED = """
-import asyncio, operator, os, signal, sys
-from typing import Annotated, TypedDict
-import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler
-from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
-from langgraph.types import interrupt
-class State(TypedDict):
-    said: Annotated[list, operator.add]
-@tool
-def look(query: str) -> str:
-    "Look something up."
-    return "found"
+import asyncio, os, signal, sys
+from tests.integrations.langchain.conftest import *
+folder, way = sys.argv[1:]
 def look_first(state):
-    return {"said": [look.invoke({"query": "first"})]}
+    return {"said": [search.invoke({"query": "first"})]}
 def only_ask(state):
     return {"said": [interrupt("ok?")]}
-def built(name, *nodes, **options):
-    graph = StateGraph(State)
-    for number, (title, node) in enumerate(nodes):
-        graph.add_node(title, node)
-        graph.add_edge(nodes[number - 1][0] if number else START, title)
-    return graph.compile(name=name, **options)
-folder, way = sys.argv[1:]
-grace = gk.Grace(store=f"sqlite:///{folder}/t.db", evaluator=None, embedder=None)
-nested = built("inner", ("ask", only_ask))
-stop = {"interrupt_before": ["last"]} if way == "breakpoint" else {}
-app = built("outer", ("first", look_first), ("inner", nested if way != "breakpoint" else look_first), ("last", look_first),
-            checkpointer=InMemorySaver(), **stop)
-config = {"configurable": {"thread_id": "t"}, "callbacks": [GraceCallbackHandler(grace)]}
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
-async def streamed():
-    async for part in app.astream({"said": []}, config, stream_mode="updates", subgraphs=True):
+async def leave(app):
+    async for part in app.astream({"said": []}, settings, stream_mode="updates", subgraphs=True):
         if "__interrupt__" in part[-1]:
             die()
-if way in {"stream", "breakpoint"}:
-    for part in app.stream({"said": []}, config, stream_mode="updates", subgraphs=True):
-        if "__interrupt__" in part[-1]:
-            die()
-elif way == "astream":
-    asyncio.run(streamed())
-else:
-    app.invoke({"said": []}, config)
-    die()
+grace = runtime(store=f"sqlite:///{folder}/t.db")
+settings = config(GraceCallbackHandler(grace), "t")
+nested, stop = built(only_ask, name="inner"), {}
+if way == "breakpoint":
+    nested, stop = look_first, {"interrupt_before": ["last"]}
+with SqliteSaver.from_conn_string(f"{folder}/c.db") as saver:
+    kept = InMemorySaver() if way == "astream" else saver
+    app = built(look_first, ("inner", nested), ("last", look_first), name="outer", checkpointer=kept, **stop)
+    if way in {"stream", "breakpoint"}:
+        for part in app.stream({"said": []}, settings, stream_mode="updates", subgraphs=True):
+            if "__interrupt__" in part[-1]:
+                die()
+    elif way == "astream":
+        asyncio.run(leave(app))
+    elif way == "invoke":
+        app.invoke({"said": []}, settings)
+        die()
+    else:
+        print(app.invoke(Command(resume="yes"), settings)["said"])
+grace.close()
 """
 
 
@@ -382,25 +369,17 @@ def test_a_process_that_is_killed_as_soon_as_the_question_is_seen_has_stored_its
     assert names == set(traces)
     assert {"suspended"} == {trace.grace["status"] for trace in traces.values()}
     assert {"t"} == {trace.grace["langchain"]["thread_id"] for trace in traces.values()}
-    assert ("tool_call", "look") == steps(traces["outer"])[0]
+    assert ("tool_call", "search") == steps(traces["outer"])[0]
 
 
 def test_a_killed_process_s_run_goes_on_in_another_one(tmp_path):
-    program = KILLED.replace("checkpointer=InMemorySaver()", "checkpointer=saver").replace(
-        "folder, way = sys.argv[1:]",
-        "folder, way = sys.argv[1:]\nfrom langgraph.checkpoint.sqlite import SqliteSaver\n"
-        'import sqlite3\nsaver = SqliteSaver(sqlite3.connect(f"{folder}/c.db", check_same_thread=False))',
-    )
-    answer = program.split("def die():")[0] + (
-        "from langgraph.types import Command\nprint(app.invoke(Command(resume='yes'), config)['said'])\ngrace.close()\n"
-    )
-    assert -signal.SIGKILL == run_program(program, tmp_path, "invoke").returncode
-    answered = run_program(answer, tmp_path, "invoke")
-    assert ("['found', 'found', 'yes', 'found']", "") == (answered.stdout.strip(), answered.stderr)
+    assert -signal.SIGKILL == run_program(KILLED, tmp_path, "invoke").returncode
+    answered = run_program(KILLED, tmp_path, "resume")
+    assert ("['found first', 'found first', 'yes', 'found first']", "") == (answered.stdout.strip(), answered.stderr)
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
         traces = {trace.grace["name"]: trace for trace in grace.store.query()}
     assert {"outer": "completed", "inner": "completed"} == {name: it.grace["status"] for name, it in traces.items()}
-    assert ["look", "inner", "look"] == [entry["name"] for entry in traces["outer"].grace["calls"]]
+    assert ["search", "inner", "search"] == [entry["name"] for entry in traces["outer"].grace["calls"]]
 
 
 def test_a_reader_who_leaves_at_the_question_has_one_trace(grace, handler, saver):
