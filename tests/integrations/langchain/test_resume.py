@@ -188,12 +188,8 @@ def test_what_is_no_graph_with_a_checkpointer_is_refused(grace):
 
 
 PROCESS = """
-import operator, os, sys, time
-from typing import Annotated, TypedDict
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import START, StateGraph
-from langgraph.types import Command
-import grace_kp as gk
+import os, sys, time
+from tests.integrations.langchain.conftest import *
 
 folder, (what, *others), threads = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3])
 begin, children = time.time() + 0.5 * bool(others), []
@@ -203,10 +199,7 @@ for other in others:
         what, children = other, []
         break
     children.append(child)
-grace = gk.Grace(store=f"sqlite:///{folder}/app.db", evaluator=None, embedder=None, reviewer=gk.InboxReviewer())
-
-class State(TypedDict):
-    said: Annotated[list, operator.add]
+grace = runtime(store=f"sqlite:///{folder}/app.db", reviewer=gk.InboxReviewer())
 
 @grace.gate(floor="confirm")
 def pay(to: str) -> str:
@@ -218,21 +211,17 @@ def pay(to: str) -> str:
 def node(state):
     return {"said": [pay(state["said"][0])]}
 
-graph = StateGraph(State)
-graph.add_node("node", node)
-graph.add_edge(START, "node")
 with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
     saver.conn.execute("PRAGMA busy_timeout = 60000")  # three processes share the file
-    app = graph.compile(checkpointer=saver)
-    config = lambda thread: {"configurable": {"thread_id": str(thread)}}
+    app = built(node, checkpointer=saver)
     if what == "ask":
-        for thread in range(threads):
-            app.invoke({"said": [str(thread)]}, config(thread))
+        for thread in map(str, range(threads)):
+            app.invoke({"said": [thread]}, config(thread=thread))
     time.sleep(max(0.0, begin - time.time()))
     if what == "answer":
-        for thread in range(threads):
+        for thread in map(str, range(threads)):
             try:
-                app.invoke(Command(resume={"decisions": [{"type": "approve", "by": "ben"}]}), config(thread))
+                app.invoke(answer("approve", by="ben"), config(thread=thread))
             except gk.ActionNotApproved:
                 pass
     if what == "resume":
