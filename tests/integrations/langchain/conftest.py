@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import operator
 import sys
 import time
@@ -11,8 +10,9 @@ from typing import Annotated, TypedDict
 
 import pytest
 
-pytest.importorskip("langchain_core", reason="needs the extra langchain")
+pytest.importorskip("langchain", reason="needs the extra langchain")
 
+from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel, FakeMessagesListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
@@ -28,7 +28,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt  # noqa: F401 - for the programs of tests
 
 import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from tests import warm
 
 
@@ -116,6 +116,17 @@ def built(*nodes, state=State, **options):
         graph.add_edge(before, name)
         before = name
     return graph.compile(**options)
+
+
+def gated_agent(grace, said, tools, gates, *, around=(), behind=(), saver="memory", name=None, **options):
+    """An agent whose model says these, with our middleware between others; without a checkpointer if `saver` is None."""
+    middleware = [*around, GraceMiddleware(grace, gates, **options), *behind]
+    saver = InMemorySaver() if saver == "memory" else saver
+    return create_agent(says(*said), tools, middleware=middleware, checkpointer=saver, name=name)
+
+
+def question(text="q"):
+    return {"messages": [("user", text)]}
 
 
 PROGRAMS_IMPORT = "tests.integrations.langchain.conftest"
@@ -240,24 +251,12 @@ def handler(grace):
     return GraceCallbackHandler(grace)
 
 
-class Complaints(logging.Handler):
-    def __init__(self):
-        super().__init__(logging.WARNING)
-        self.said = []
-
-    def emit(self, record):
-        self.said.append(record.getMessage())
-
-
 @pytest.fixture(autouse=True)
-def _no_complaints():
+def _no_complaints(caplog):
     """LangChain swallows what a handler raises, and logs it; here that fails the test."""
-    logger = logging.getLogger("langchain_core.callbacks.manager")
-    complaints = Complaints()
-    logger.addHandler(complaints)
     yield
-    logger.removeHandler(complaints)
-    assert [] == complaints.said
+    records = caplog.get_records("call")
+    assert [] == [it.getMessage() for it in records if it.name == "langchain_core.callbacks.manager"]
 
 
 def steps(trace):

@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -22,7 +22,7 @@ from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 
-from .conftest import Docs, broken, only, rag, runtime, search, steps
+from .conftest import Docs, broken, built, only, rag, runtime, search, steps
 
 
 def test_a_retrieval_chain_is_one_run_with_a_search_and_a_thought(grace):
@@ -139,6 +139,9 @@ def test_values_that_raise_do_no_harm(grace, handler, monkeypatch):
     chain = RunnableLambda(lambda _: hostile) | RunnableLambda(lambda value: "done")
     assert "done" == chain.invoke(hostile, {"callbacks": [handler]})
     assert "done" == chain.invoke({"messages": hostile}, {"callbacks": [handler]})
+    node = ("node", lambda _: {"messages": [hostile]})
+    assert "messages" in built(node, state=dict[str, Any]).invoke({}, {"callbacks": [handler]})
+    assert {} == handler.tracker.frames
 
 
 def test_events_that_nobody_began_do_no_harm(grace, handler):
@@ -190,25 +193,6 @@ print(grace.store.query()[0].task.objective)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert ("hello", "") == (ran.stdout.strip(), ran.stderr)
-
-
-def test_threads_do_not_mix(grace, handler):
-    """64 threads, each with a run of three tools; nothing is lost, nothing is another's."""
-
-    def agent(name):
-        return [search.invoke({"query": f"{name}-{number}"}) for number in range(3)]
-
-    chain = RunnableLambda(agent)
-    with ThreadPoolExecutor(64) as pool:
-        list(pool.map(lambda name: chain.invoke(name, {"callbacks": [handler]}), [f"t{n}" for n in range(256)]))
-    traces = grace.store.query(limit=None)
-    assert 256 == len(traces)
-    for trace in traces:
-        name = trace.task.objective
-        assert [f"{name}-{number}" for number in range(3)] == [
-            step.input["query"] for step in trace.steps if step.type == "tool_call"
-        ]
-    assert {} == handler.tracker.frames
 
 
 class TestWithDecorators:

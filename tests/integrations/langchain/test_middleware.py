@@ -37,6 +37,7 @@ from .conftest import (
     call,
     config,
     edit,
+    gated_agent,
     message_of,
     run_program,
     runtime,
@@ -52,14 +53,9 @@ def pays(*orders, also=()):
     ]
 
 
-def agent_of(grace, bank, said, *, gates="confirm", saver="memory", more=(), **options):
+def agent_of(grace, bank, said, *, gates="confirm", saver="memory", **options):
     gates = {"pay": gates} if isinstance(gates, str | gk.Policy) else gates
-    return create_agent(
-        says(*said),
-        bank.tools,
-        middleware=[*more, GraceMiddleware(grace, gates, **options)],
-        checkpointer=InMemorySaver() if saver == "memory" else saver,
-    )
+    return gated_agent(grace, said, bank.tools, gates, saver=saver, **options)
 
 
 def results(out):
@@ -245,19 +241,6 @@ class TestNames:
         other.invoke(QUESTION, config(handler, "3"))
         assert {"delete_*": None, "lok": "look"} == grace.status()["unmatched_policies"]
 
-    @both
-    @pytest.mark.parametrize("other", ["ѕend_mail", "SEND_MAIL", "ｓend_mail", "send_maiI"])
-    @pytest.mark.parametrize("also", [("send_mail",), ()])
-    async def test_a_tool_that_looks_like_a_gated_one_is_gated(self, grace, handler, other, also, world, caplog):
-        """With a warning; whether the tool of the very name is there, too, or not."""
-        if not also and other.isascii():
-            return  # then it is misspelt, as above
-        ran = []
-        agent = agent_with(grace, [other, *also], ran, {"send_mail": "deny"}, default="silent")
-        await call(agent, QUESTION, world, handler)
-        assert [] == ran
-        assert f"the action {other!r} looks like 'send_mail' and gets the same policy" in caplog.text
-
 
 def agent_with(grace, names, ran, gates, *, more=(), unmeasured=None, default=None):
     """An agent that calls each of these tools once."""
@@ -383,12 +366,7 @@ class TestOnce:
                 return None
 
         grace = runtime(unmeasured="silent")
-        agent = create_agent(
-            says("nothing", "done"),
-            bank.tools,
-            middleware=[GraceMiddleware(grace, {"pay": "silent"}), Pushy()],
-            checkpointer=InMemorySaver(),
-        )
+        agent = agent_of(grace, bank, ["nothing", "done"], gates="silent", behind=[Pushy()])
         value = asked(agent.invoke(QUESTION, config(GraceCallbackHandler(grace))))
         assert ("confirm", []) == (value["action_requests"][0]["level"], bank.paid)
 
@@ -489,9 +467,7 @@ def test_a_process_that_is_killed_pays_once_at_most(tmp_path, when, again):
 @both
 async def test_answers_that_come_at_the_same_time_pay_once(grace, handler, bank, world):
     saver = InMemorySaver()
-    agents = [agent_of(grace, bank, pays(("bob", 5)), saver=saver)] + [
-        agent_of(grace, bank, ["done"], saver=saver) for _ in range(7)
-    ]
+    agents = [agent_of(grace, bank, said, saver=saver) for said in (pays(("bob", 5)), *[["done"]] * 7)]
     await call(agents[0], QUESTION, world, handler)
     await asyncio.gather(
         *(
@@ -503,6 +479,9 @@ async def test_answers_that_come_at_the_same_time_pay_once(grace, handler, bank,
         return_exceptions=True,
     )
     assert [("bob", 5)] == bank.paid
+    grace.flush()
+    outcomes = [entry.outcome for trace in grace.store.query() for entry in trace.decisions]
+    assert (1, 0) == (outcomes.count("executed"), outcomes.count("waiting"))
 
 
 @both

@@ -22,10 +22,9 @@ from langgraph.types import Command
 
 import grace_kp as gk
 from grace_kp.confidence import factors_from_trace
-from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
-from grace_kp.testing import ScriptedReviewer
+from grace_kp.integrations.langchain import GraceCallbackHandler
 
-from .conftest import by_name, message_of, only, runtime, says, statuses, steps
+from .conftest import by_name, gated_agent, message_of, only, question, runtime, says, statuses, steps
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -46,10 +45,6 @@ def counted(said, tokens):
 
 def tokens(inputs, outputs):
     return {"input_tokens": inputs, "output_tokens": outputs, "total_tokens": inputs + outputs}
-
-
-def question(text="q"):
-    return {"messages": [("user", text)]}
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -359,8 +354,7 @@ def quiet(reviewer=None):
 
 
 def agent_of(grace, saver=None, floor="confirm"):
-    model = says([("refund", {"order": ORDER})], "done")
-    return create_agent(model, [refund], middleware=[GraceMiddleware(grace, {"refund": floor})], checkpointer=saver)
+    return gated_agent(grace, ([("refund", {"order": ORDER})], "done"), [refund], {"refund": floor}, saver=saver)
 
 
 def config_of(grace):
@@ -383,21 +377,3 @@ def test_an_interrupt_shows_what_no_trace_stores(decision):
     assert ORDER not in stored(grace)
     (trace,) = grace.store.query()
     assert {"order": "[not captured]"} == trace.decisions[-1].arguments
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        R("proceed"),
-        R("modify", modified={"order": f"{ORDER} twice"}),
-        R("cancel", user_input=ORDER),
-        R("input", user_input=ORDER),
-    ],
-    ids=lambda answer: str(answer.action),
-)
-def test_a_reviewer_of_a_tool_sees_what_no_trace_stores(answer):
-    reviewer = ScriptedReviewer(answer)
-    grace = quiet(reviewer)
-    agent_of(grace).invoke(QUESTION, config_of(grace))
-    assert ORDER == reviewer.requests[0].arguments["order"]
-    assert ORDER not in stored(grace)

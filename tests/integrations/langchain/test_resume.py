@@ -227,12 +227,6 @@ with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
     if what == "resume":
         for _ in range(3):
             grace.approvals.resume(app)
-    if what == "withdraw":
-        for approval in grace.approvals.history(limit=threads) + grace.approvals.pending(limit=threads):
-            try:
-                grace.approvals.withdraw(approval.id, by="eve")
-            except gk.ApprovalError:
-                pass
 grace.close()
 sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 """
@@ -278,17 +272,6 @@ def test_a_process_that_is_killed_in_the_action_leaves_it_unknown(tmp_path):
         approve_all(grace)
         in_processes(tmp_path, "resume", threads=1)
         assert ["0", "0"] == ran_in(tmp_path)
-
-
-def test_withdrawn_while_the_graph_is_answered_it_runs_or_it_does_not(tmp_path):
-    """What was withdrawn in time did not run; what ran was claimed before."""
-    in_processes(tmp_path, "ask", threads=THREADS)
-    in_processes(tmp_path, "answer", "withdraw", "resume", threads=THREADS)
-    with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
-        states = {approval.note["thread_id"]: str(approval.state) for approval in grace.approvals.history()}
-    assert set(map(str, range(THREADS))) == set(states)
-    assert set(states.values()) <= {"done", "cancelled"}
-    assert sorted(thread for thread, state in states.items() if state == "done") == ran_in(tmp_path)
 
 
 NODE = {"checkpoint_ns": "node:1|inner:2"}
