@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
-from tests.integrations.knowledgepulse.registry import URL, trace
+from tests.integrations.knowledgepulse.conftest import URL, trace
 from tests.trace.redaction.corpus import IDENTIFIER_FORMS, SECRET_FORMS
 
 

@@ -17,7 +17,7 @@ import respx
 import grace_kp as gk
 from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
 from tests import warm
-from tests.integrations.knowledgepulse.registry import URL, Registry, trace
+from tests.integrations.knowledgepulse.conftest import URL, Registry, trace
 
 
 class TestAsAHook:
@@ -87,19 +87,6 @@ class TestAsAHook:
         told = registry.status()
         assert ([], 1, 0) == (server.bodies, told["dropped"], told["waiting"])
         assert "after the registry was closed" in told["last_problem"]
-
-    def test_closing_gives_up_what_still_waits(self):
-        server = Registry(*["held"] * 4)
-        registry = KnowledgePulse(server.url, "k", timeout=60.0, deadline=60.0)
-        for _ in range(4):
-            registry(trace())
-        assert not registry.close(0.0)
-        server.released.set()
-        assert registry.flush()
-        told = registry.status()
-        server.close()
-        assert 4 == told["dropped"] + told["failed"]
-        assert told["dropped"] >= 3
 
 
 PROGRAM = """

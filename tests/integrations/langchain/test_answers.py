@@ -13,6 +13,7 @@ import grace_kp as gk
 from grace_kp.gating import InterventionResponse
 from grace_kp.integrations.langchain import GraceCallbackHandler
 from grace_kp.integrations.langchain._calls import ToolDecision
+from grace_kp.integrations.langchain._tool_schema import _json_schema_problem, schema_problem
 from grace_kp.testing import ScriptedReviewer
 
 pytest.importorskip("langchain", reason="needs the extra langchain")
@@ -300,3 +301,27 @@ class TestMessagesThatACallerMayForge:
         assert buried.confidence.score == alone.confidence.score < clean.confidence.score
         assert ("escalate", "escalate") == (alone.level, buried.level)
         assert "evidence" not in buried.reason.casefold()
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "problem"),
+    [
+        (True, 1, ""), (False, 1, "a"), ({"type": {"x": 1}}, 1, ""), ({"type": [{}]}, 1, ""), (None, 1, ""), ([], 1, ""),
+        ({"type": "string", "nullable": True}, None, ""), ({"type": "string", "nullable": True}, 5, "a"),
+        ({"type": "array", "items": {"type": "string", "nullable": True}}, [None], ""),
+        ({"$ref": "#/$defs/A", "nullable": True}, None, ""), ({"$ref": "#/$defs/A"}, None, "a"),
+    ],
+)  # fmt: skip
+def test_any_schema_can_be_checked(declared, value, problem):
+    """A schema may be a boolean, nonsense, or of OpenAPI; one that no validator can use is a problem of an edit alone."""
+    schema = {"type": "object", "properties": {"a": declared}, "$defs": {"A": {"type": "integer"}}}
+    found = _json_schema_problem(schema, {"a": value}, is_edit=False)
+    assert problem in found
+    assert bool(problem) == bool(found)
+
+
+@pytest.mark.parametrize("part", [{"properties": None}, {"properties": [1]}, {"required": True}, {"type": 5}])
+def test_a_schema_that_cannot_be_used_is_a_problem_of_an_edit(part):
+    schema = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"], **part}
+    tool = StructuredTool(name="pay", description="Send money.", args_schema=schema, func=print)
+    assert isinstance(schema_problem(tool, {"to": "bob"}), str)
