@@ -235,6 +235,20 @@ def grace():
 
 
 @pytest.fixture
+def inbox_of():
+    """A function that returns a runtime whose gates ask in an inbox."""
+    opened = []
+
+    def make(policies=None, reviewers=None, **reviewer):
+        opened.append(runtime(reviewer=gk.InboxReviewer(**reviewer), policies=policies, reviewers=reviewers or {}))
+        return opened[-1]
+
+    yield make
+    for grace in opened:
+        grace.close()
+
+
+@pytest.fixture
 def let_pass(monkeypatch):
     """A function that sets the clock of a runtime's requests forward, by seconds."""
 

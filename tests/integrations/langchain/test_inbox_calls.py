@@ -16,7 +16,7 @@ import grace_kp as gk
 from grace_kp.gating import PolicySet
 from grace_kp.integrations.langchain import GraceMiddleware
 
-from .conftest import Script, answer, both, message_of, runtime
+from .conftest import Script, answer, both, message_of
 
 CONFIG = {"configurable": {"thread_id": "1"}}
 TWO = [("pay", {"to": "ann", "euros": 5}), ("pay", {"to": "bob", "euros": 6})]
@@ -25,9 +25,8 @@ TWO = [("pay", {"to": "ann", "euros": 5}), ("pay", {"to": "bob", "euros": 6})]
 class Desk:
     """An agent with a gated tool, whose runtime has an inbox."""
 
-    def __init__(self, calls=TWO, *, saver=None, gates=None, reviewers=None, before=(), **reviewer):
-        self.ran = []
-        self.grace = runtime(reviewer=gk.InboxReviewer(**reviewer), reviewers=reviewers or {})
+    def __init__(self, grace, calls, before):
+        self.ran, self.grace = [], grace
 
         @tool
         def pay(to: str, euros: int = 3) -> str:
@@ -36,13 +35,9 @@ class Desk:
             return f"paid {euros} to {to}"
 
         script = Script(responses=[message_of(calls), message_of("done")])
-        self.middleware = GraceMiddleware(self.grace, gates={"pay": "confirm", **(gates or {})})
+        self.middleware = GraceMiddleware(grace, gates={"pay": "confirm"})
         self.agent = create_agent(
-            script,
-            [pay],
-            middleware=[self.middleware],
-            checkpointer=saver or InMemorySaver(),
-            interrupt_before=list(before),
+            script, [pay], middleware=[self.middleware], checkpointer=InMemorySaver(), interrupt_before=list(before)
         )
 
     async def call(self, given, world):
@@ -55,11 +50,8 @@ class Desk:
         return {approval.arguments["to"]: approval for approval in self.grace.approvals.pending()}, out
 
     async def resume(self, world):
-        return (
-            self.grace.approvals.resume(self.agent)
-            if world == "sync"
-            else await self.grace.approvals.aresume(self.agent)
-        )
+        approvals = self.grace.approvals
+        return approvals.resume(self.agent) if world == "sync" else await approvals.aresume(self.agent)
 
     def states(self):
         approvals = [*self.grace.approvals.pending(), *self.grace.approvals.history()]
@@ -67,16 +59,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk_of():
-    opened = []
-
-    def make(*args, **options):
-        opened.append(Desk(*args, **options))
-        return opened[-1]
-
-    yield make
-    for desk in opened:
-        desk.grace.close()
+def desk_of(inbox_of):
+    return lambda calls=TWO, before=(), **reviewer: Desk(inbox_of(**reviewer), calls, before)
 
 
 def approve(**more):

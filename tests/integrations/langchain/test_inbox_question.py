@@ -16,30 +16,12 @@ from .conftest import action_in, answer, both, built, call, in_world, node_of, r
 CONFIG = {"configurable": {"thread_id": "1"}}
 
 
-@pytest.fixture
-def inbox_of():
-    """A runtime whose gates ask in an inbox."""
-    opened = []
-
-    def make(store="memory:", policies=None, reviewers=None, **reviewer):
-        asking = gk.InboxReviewer(**reviewer)
-        grace = runtime(store=store, reviewer=asking, policies=policies, reviewers=reviewers or {})
-        opened.append(grace)
-        return grace
-
-    yield make
-    for grace in opened:
-        grace.close()
+def app_of(node, saver=None):
+    return built(node, checkpointer=saver or InMemorySaver())
 
 
-def app_of(*nodes, saver=None):
-    named = [(f"node{number}", node) for number, node in enumerate(nodes)]
-    return built(*named, checkpointer=saver or InMemorySaver())
-
-
-def paying(grace, world, ran, **options):
+def paying(grace, world, ran):
     """A node that pays ann 5 euros, and then mails her."""
-    options = {"floor": "confirm", **options}
 
     def pay(to: str, euros: int) -> str:
         ran.append((to, euros))
@@ -49,7 +31,7 @@ def paying(grace, world, ran, **options):
         ran.append(to)
         return f"mailed {to}"
 
-    gated_pay, gated_mail = (grace.gate(**options)(in_world(act, world)) for act in (pay, mail))
+    gated_pay, gated_mail = (grace.gate(floor="confirm")(in_world(act, world)) for act in (pay, mail))
     return node_of(world, lambda: gated_pay("ann", 5), lambda: gated_mail("ann"))
 
 

@@ -20,11 +20,8 @@ pytest.importorskip("langgraph", reason="needs the extra langchain")
 
 @pytest.fixture
 def grace(tmp_path):
-    grace = gk.Grace(
-        store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(), reviewers={}
-    )
-    yield grace
-    grace.close()
+    with runtime(store=f"sqlite:///{tmp_path}/app.db", reviewer=gk.InboxReviewer(), reviewers={}) as grace:
+        yield grace
 
 
 def config(thread, **more):
@@ -281,17 +278,6 @@ NODE = {"checkpoint_ns": "node:1|inner:2"}
 def tables():
     with runtime() as grace:
         yield grace.store.approvals
-
-
-def test_a_thread_is_carried_on_by_one_at_a_time(tables):
-    threads.keep_thread(tables, {"thread_id": "1", **NODE})
-    (thread,) = threads.waiting_threads(tables)
-    token = threads.begin_carrying(tables, thread)
-    assert None is threads.begin_carrying(tables, thread)
-    threads.end_carrying(tables, thread, "another token")
-    assert None is threads.begin_carrying(tables, thread)
-    threads.end_carrying(tables, thread, token)
-    assert None is not threads.begin_carrying(tables, thread)
 
 
 def test_a_thread_that_waits_no_more_is_forgotten_after_a_while(tables, monkeypatch):
