@@ -15,7 +15,7 @@ import pytest
 import respx
 
 import grace_kp as gk
-from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
+from grace_kp.integrations.knowledgepulse import KnowledgePulse
 from tests import warm
 from tests.integrations.knowledgepulse.conftest import URL, Registry, trace
 
@@ -56,17 +56,6 @@ class TestAsAHook:
         server.released.set()
         assert registry.flush()  # or the request that was held would reach the next test
         server.close()
-
-    def test_without_a_key_it_is_said_once_and_costs_nothing(self, server, caplog):
-        registry = KnowledgePulse(server.url, threshold=0.0)
-        with gk.Grace(store="memory:", evaluator=None, embedder=None, visibility="org") as grace:
-            grace.on_complete(registry)
-            for _ in range(3):
-                self.run(grace, registry)
-            grace.flush()
-        assert registry.flush()
-        assert 3 == registry.status()["failed"]
-        assert 1 == sum(KEY in record.getMessage() for record in caplog.records)
 
     def test_what_goes_wrong_is_logged_once_until_it_goes_well(self, caplog):
         answers = [httpx.Response(403, text=f"request {number}") for number in range(3)]

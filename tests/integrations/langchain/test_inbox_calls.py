@@ -78,12 +78,7 @@ async def test_each_call_of_a_turn_is_a_request(desk_of, world):
     asked = out["__interrupt__"][0].value["action_requests"]
     assert [waiting["ann"].id, waiting["bob"].id] == [action["approval"] for action in asked]
     assert [{"to": "ann", "euros": 5}, {"to": "bob", "euros": 6}] == [action["args"] for action in asked]
-    assert ("pay", "langgraph", "interrupt", "1") == (
-        waiting["ann"].action,
-        waiting["ann"].origin,
-        waiting["ann"].waits,
-        waiting["ann"].note["thread_id"],
-    )
+    assert ("pay", "langgraph", "1") == (waiting["ann"].action, waiting["ann"].origin, waiting["ann"].note["thread_id"])
 
 
 @both
@@ -99,17 +94,6 @@ async def test_an_agent_goes_on_when_all_calls_are_decided(desk_of, world):
     assert "not him" in refused
     assert 'The call that ran: pay with {"to": "ann", "euros": 4}.\n\npaid 4 to ann' in paid
     assert {"ann": "done", "bob": "rejected"} == desk.states()
-
-
-@both
-async def test_an_answer_to_the_agent_decides_in_the_inbox(desk_of, world):
-    desk = desk_of()
-    waiting, _ = await desk.ask(world)
-    desk.grace.approvals.reject(waiting["bob"].id, by="ana")
-    await desk.call(answer(approve(by="ben"), approve(by="ben")), world)
-    assert ([("ann", 5)], {"ann": "done", "bob": "rejected"}) == (desk.ran, desk.states())
-    decided = desk.grace.approvals.get(waiting["ann"].id).decision
-    assert ("ben", "langgraph") == (decided.actor.name, decided.actor.channel)
 
 
 @both

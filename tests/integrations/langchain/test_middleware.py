@@ -285,7 +285,6 @@ class TestUnusableAnswers:
         ("bad", "problem"),
         [
             ({"decisions": []}, "1 decisions are needed"),
-            ({"decisions": [APPROVE] * 2}, "1 decisions are needed"),
             ({"decisions": ["approve"]}, "must be an object with a type, not str"),
             ({"decisions": [{"type": "approve", "message": 5}]}, "message must be a string, not int"),
             ({"decisions": [{"type": "respond", "message": ""}]}, "respond needs a message"),

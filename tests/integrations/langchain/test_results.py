@@ -23,7 +23,7 @@ import grace_kp as gk
 from grace_kp.confidence import factors_from_trace
 from grace_kp.integrations.langchain import GraceCallbackHandler
 
-from .conftest import by_name, gated_agent, message_of, only, question, runtime, says, statuses, steps
+from .conftest import by_name, gated_agent, message_of, only, question, runtime, says, search, statuses, steps
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -177,25 +177,11 @@ class TestDroppedStreams:
         assert ("completed", self.TEXT) == (trace.grace["status"], trace.outcome.result_summary)
 
 
-class TestProposals:
-    """A model that only proposes a call has thought nothing."""
-
-    def test_inside_of_a_run(self, grace, handler, call):
-        @tool
-        def look(query: str) -> str:
-            """Look."""
-            return "found"
-
-        said = AIMessage("\n\n", tool_calls=[{"name": "look", "args": {"query": "x"}, "id": "1"}])
-        call(create_agent(says(said, "done"), [look]), question(), {"callbacks": [handler]})
-        (trace,) = grace.store.query()
-        assert ["tool_call", "observation", "thought"] == [step.type for step in trace.steps]
-
-    def test_alone(self, grace, handler, call):
-        call(says([("look", {"query": "x"})]), "q", {"callbacks": [handler]})
-        (trace,) = grace.store.query()
-        assert "Proposed calls: look" == trace.outcome.result_summary
-        assert "" not in [step.content for step in trace.steps]
+def test_a_model_that_only_proposes_a_call_has_thought_nothing(grace, handler, call):
+    said = AIMessage("\n\n", tool_calls=[{"name": "search", "args": {"query": "x"}, "id": "1"}])
+    call(create_agent(says(said, "done"), [search]), question(), {"callbacks": [handler]})
+    (trace,) = grace.store.query()
+    assert ["tool_call", "observation", "thought"] == [step.type for step in trace.steps]
 
 
 BAD = {"isError": True, "content": [{"type": "text", "text": "quota exceeded"}]}

@@ -274,14 +274,9 @@ def test_a_process_that_is_killed_in_the_action_leaves_it_unknown(tmp_path):
 NODE = {"checkpoint_ns": "node:1|inner:2"}
 
 
-@pytest.fixture
-def tables():
-    with runtime() as grace:
-        yield grace.store.approvals
-
-
-def test_a_thread_that_waits_no_more_is_forgotten_after_a_while(tables, monkeypatch):
+def test_a_thread_that_waits_no_more_is_forgotten_after_a_while(grace, monkeypatch):
     """Not at once: a request that was filed just now may not be in the checkpoint yet."""
+    tables = grace.store.approvals
     threads.keep_thread(tables, {"thread_id": "1", **NODE})
     (thread,) = threads.waiting_threads(tables)
     threads.end_carrying(tables, thread, "", over=["node"])

@@ -113,18 +113,14 @@ async def events(program, config):
 
 
 QUESTIONS = [f"q{n}" for n in range(50)]
-SAME = ["q"] * 50
-# Of questions that run at once, whichever fails first is raised. That depends on the threads, not on the handler.
-# So either all failures are returned in the order of the questions, or all questions are the same.
+# Of questions that run at once, whichever fails first is raised, so all failures are returned.
 WAYS = {
     "invoke": lambda program, config: program.invoke("q", config),
     "stream": lambda program, config: list(program.stream("q", config)),
     "batch": lambda program, config: program.batch(QUESTIONS, config, return_exceptions=True),
-    "batch_raising": lambda program, config: program.batch(SAME, config),
     "ainvoke": lambda program, config: program.ainvoke("q", config),
     "astream": lambda program, config: collected(program.astream("q", config)),
     "abatch": lambda program, config: program.abatch(QUESTIONS, config, return_exceptions=True),
-    "abatch_raising": lambda program, config: program.abatch(SAME, config),
     "astream_events": events,
 }
 

@@ -302,16 +302,6 @@ def only_ask(state):
     return {"said": [interrupt("ok?")]}
 
 
-@both
-async def test_a_run_that_is_suspended_before_its_first_step_has_thought_nothing(grace, handler, world):
-    app = built(only_ask, look_first, checkpointer=InMemorySaver())
-    await call(app, {"said": []}, world, handler)
-    await call(app, Command(resume="yes"), world, handler)
-    (done,) = grace.store.query()
-    assert [("tool_call", "search"), ("observation", "found first")] == steps(done)
-    assert "repeated" not in done.grace
-
-
 KILLED = """
 import asyncio, os, signal, sys
 from tests.integrations.langchain.conftest import *
