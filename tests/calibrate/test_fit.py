@@ -73,7 +73,6 @@ def test_runs_of_the_same_objective_are_tasks_of_their_own():
     [
         ([True] * 3, "there are 3, 3 correct and 0 wrong; at least 50 are needed, 15 of each. Collect 47 more labels, 15 more of them wrong"),
         ([True] * 80, "80 correct and 0 wrong; .* Collect 15 more of them wrong"),
-        ([True] * 10 + [False] * 70, "Collect 5 more of them correct"),
         ([True] * 20 + [False] * 20, "Collect 10 more labels$"),
         ([0.5] * 79 + [float("nan")], "labels\\[79\\] must be a number from 0 to 1"),
         ([2] * 80, "labels\\[0\\] must be a number from 0 to 1"),
@@ -93,7 +92,6 @@ def test_too_few_or_unusable_labels_are_refused(labels, problem):
         ({"weights": [1.0]}, "200 runs and 1 weights"),
         ({"weights": [0.0] * 200}, r"weights\[0\] must be a number above 0"),
         ({"weights": [1e300] * 200}, "weights"),
-        ({"weights": ["a"] * 200}, "weights"),
         ({"sources": []}, "200 runs and 0 sources"),
     ],
 )
