@@ -169,7 +169,7 @@ class Resumption:
         if limit is not None and (type(limit) is not int or limit < 1):
             raise ValueError(f"limit must be a whole number of 1 or more, or None, not {limit!r:.40}")
         self._inbox, self._graph, self._nodes = inbox, graph, getattr(graph, "nodes", None)
-        self._thread, self._limit, self._given = thread, limit, config
+        self._thread, self._limit, self._base_config = thread, limit, config
         self.found: list[Resumed] = []
 
     def threads(self) -> list[WaitingThread]:
@@ -185,7 +185,7 @@ class Resumption:
             yield each
 
     def config(self, thread: WaitingThread) -> dict[str, Any]:
-        merged = dict(self._given or {})
+        merged = dict(self._base_config or {})
         name = thread.id if thread.number is None else thread.number
         merged["configurable"] = {**thread.configurable, **merged.get("configurable", {}), "thread_id": name}
         return merged
