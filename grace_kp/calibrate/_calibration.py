@@ -1,44 +1,51 @@
-"""From labelled runs to a profile whose thresholds keep a promise, and to the figures that a report shows.
+"""From labelled runs to a learned profile whose thresholds keep a promise, and to the figures that a report shows.
 
 The profile is fitted on some of the tasks. Its thresholds are chosen on what exactly this profile predicts for the others, so that the
-promise holds for the profile that is saved.
+promise holds for the profile that is saved. Two baselines, which a learned confidence must beat, are assessed on the same runs: the formula
+`grace`, and a regression on the number of steps alone.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from grace_kp.calibrate._assess import assess, threshold_counts
 from grace_kp.calibrate._facts import facts_of
-from grace_kp.calibrate._features import MOMENTS, Moment
-from grace_kp.calibrate._fit import FOLDS
+from grace_kp.calibrate._features import FEATURES, MOMENTS, Moment, features, finished_calls, transcript_of
+from grace_kp.calibrate._fit import FOLDS, PENALTIES, action_places, fit, group_folds
+from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._labels import Labels
-from grace_kp.calibrate._predictions import FORMULA, LEARNED, LabelledRows, held_back
+from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._risk import OVERALL, SELECTIVE, checked_risks, labels_needed, promise_text, risk_thresholds
-from grace_kp.calibrate._samples import check_inside, independent, json_form
-from grace_kp.confidence import Thresholds
+from grace_kp.calibrate._samples import check_inside, group_numbers, independent, json_form
+from grace_kp.confidence import PROFILES, Thresholds, factors_from_trace
+from grace_kp.errors import brief
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from grace_kp.calibrate._assess import Assessment
-    from grace_kp.calibrate._predictions import Predicted
+    from grace_kp.calibrate._features import Features
     from grace_kp.calibrate._profile import CalibratedProfile
     from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds
     from grace_kp.calibrate._samples import Floats
 
     Curve = tuple[tuple[float, float], ...]
+    Mask = NDArray[np.bool_]
 
 
+LEARNED, FORMULA, LENGTH = "learned", "formula grace", "run length"
 MAX_GROUPS = 12
 """Sources, models or domains that are assessed on their own; the rest is assessed together."""
 MAX_NAME = 60
+OTHERS = "all others"
 CONFIDENCES = 1_000
 """Confidences are multiples of a thousandth."""
 _ACTIONS = (
@@ -203,21 +210,13 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
             else f"of all {len(groups):,} labelled runs, each fold of the cross-validation leaves out some"
         )
         raise ValueError(f"{error} ({split})") from None
-    places = found.places.tolist()
-    tested = _Tested(
-        found,
-        np.asarray(labelled.labels, dtype=np.float64)[places],
-        [groups[place] for place in places],
-        np.asarray(labelled.weights, dtype=np.float64)[places],
-        seed,
-    )
-    sure = tested.thresholds(promise)
-    assessments = {name: tested.assess(scores) for name, scores in found.confidence.items()}
+    sure = found.thresholds(promise)
+    assessments = {name: found.assess(name) for name in found.confidence}
     remarks = (*sure.notes, *notes)
     sample = {
-        "runs": len(groups), "tasks": len(set(groups)), "share_correct": float(np.mean(np.asarray(labelled.labels, dtype=np.float64))),
+        "runs": len(groups), "tasks": len(set(groups)), "share_correct": float(rows.labels.mean()),
         "fitted_runs": found.profile.fitted_on["runs"], "fitted_tasks": found.profile.fitted_on["tasks"],
-        "assessed_runs": len(places), "assessed_tasks": len(set(tested.groups)), "tested": sure.n, "holdout": holdout, "seed": seed,
+        "assessed_runs": len(found.places), "assessed_tasks": len(set(found.groups)), "tested": sure.n, "holdout": holdout, "seed": seed,
         "sources": dict(Counter(labelled.sources)), "left_out": dict(labelled.left_out),
     }  # fmt: skip
     figures = sure.to_dict()
@@ -230,29 +229,32 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
         "seed": seed,
         "notes": list(remarks),
     }
-    described = {name: each.to_dict() for name, each in assessments.items()}
     quality = {
-        name: {key: value for key, value in each.items() if key != "bins" and value is not None}
-        for name, each in described.items()
+        name: {key: value for key, value in each.to_dict().items() if key != "bins" and value is not None}
+        for name, each in assessments.items()
     }
-    profile = dataclasses.replace(found.profile, quality={promise.moment: quality})
+    profile = replace(found.profile, quality={promise.moment: quality})
     return Calibration(
         profile=profile.with_thresholds(sure.thresholds, stated),
         promise=promise,
         thresholds=sure,
         assessments=assessments,
-        by_group=tested.by_group([rows.documents[place] for place in places]),
-        curves={name: tested.curve(found.confidence[name], promise) for name in (LEARNED, FORMULA)},
+        by_group=found.by_group(rows.documents),
+        curves={name: found.curve(name, promise) for name in (LEARNED, FORMULA)},
         sample=sample,
         notes=remarks,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Tested:
-    """The runs that no profile was fitted on, with their labels."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Tested:
+    """A profile, and labelled runs that it was not fitted on, with what it and the baselines predict for them."""
 
-    found: Predicted
+    profile: CalibratedProfile
+    places: NDArray[np.intp]
+    """The places of the tested runs among the labelled ones."""
+    confidence: Mapping[str, Floats]
+    """By name: learned, formula `grace`, run length; each of shape (n,), rounded to three decimals as in traces."""
     labels: Floats
     groups: list[Any]
     weights: Floats
@@ -265,34 +267,147 @@ class _Tested:
 
     def thresholds(self, promise: Promise) -> RiskThresholds:
         found = risk_thresholds(
-            self.found.confidence[LEARNED], self.labels, promise.risks, promise.delta, promise.kind,
+            self.confidence[LEARNED], self.labels, promise.risks, promise.delta, promise.kind,
             groups=self.groups, weights=self.inverse, seed=self.seed,
         )  # fmt: skip
         exact = found.thresholds
         rounded = Thresholds(*(_round_up(value) for value in (exact.silent, exact.notify, exact.confirm)))
-        return dataclasses.replace(found, thresholds=rounded)
+        return replace(found, thresholds=rounded)
 
-    def assess(self, scores: Floats, names: Sequence[str] | None = None) -> Assessment:
-        return assess(scores, self.labels, groups=names, clusters=self.groups, weights=self.inverse, seed=self.seed)
+    def assess(self, name: str, by: Sequence[str] | None = None) -> Assessment:
+        return assess(
+            self.confidence[name], self.labels, groups=by, clusters=self.groups, weights=self.inverse, seed=self.seed
+        )
 
     def by_group(self, documents: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Assessment]]:
-        kinds = [_kinds(document) for document in documents]
+        kinds = [_kinds(documents[place]) for place in self.places.tolist()]
         found: dict[str, Mapping[str, Assessment]] = {}
         for kind in ("source", "model", "domain"):
             names = [each[kind] for each in kinds]
             common = [name for name, _ in Counter(names).most_common(MAX_GROUPS)]
             if len(common) > 1:
-                shown = [name if name in common else "all others" for name in names]
-                assessed = self.assess(self.found.confidence[LEARNED], shown).by_group
-                found[kind] = {name: assessed[name] for name in (*common, "all others") if name in assessed}
+                assessed = self.assess(LEARNED, [name if name in common else OTHERS for name in names]).by_group
+                found[kind] = {name: assessed[name] for name in (*common, OTHERS) if name in assessed}
         return found
 
-    def curve(self, scores: Floats, promise: Promise) -> Curve:
+    def curve(self, name: str, promise: Promise) -> Curve:
         """Return share of the tested runs that act and share of errors, at each confidence from strict to mild."""
         kept, _ = independent(self.labels, self.groups, self.inverse, self.seed)
-        _, reached, wrong = threshold_counts(scores[kept], self.labels[kept])
+        _, reached, wrong = threshold_counts(self.confidence[name][kept], self.labels[kept])
         of = reached[-1] if promise.kind == OVERALL else reached
         return tuple(zip((reached / reached[-1]).tolist(), (wrong / of).tolist(), strict=True))
+
+
+def formula_confidence(document: Mapping[str, Any], upto: int | None, seen: Features) -> float:
+    """Return the confidence of a run by the formula `grace`, 0 to 1."""
+    if upto is not None:
+        calls = finished_calls(transcript_of(document, has_ended=False, upto=upto))
+        recorded = isinstance((document.get("grace") or {}).get("calls"), list)
+        document = {"steps": (document.get("steps") or [])[:upto], "grace": {"calls": calls} if recorded else {}}
+    factors = factors_from_trace(document)
+    values = seen.as_dict()
+    own, coverage, agreement = (values[name] for name in ("self_evaluation", "coverage", "agreement"))
+    if own is not None:
+        factors = replace(factors, llm_self_confidence=own, self_evaluated=True)
+    if coverage is not None:
+        factors = replace(factors, query_coverage=coverage, coverage_evaluated=True)
+    if agreement is not None and factors.source_count > 1:
+        factors = replace(factors, source_agreement=agreement, agreement_evaluated=True)
+    return PROFILES["grace"].calculate(factors).score
+
+
+def length_confidences(
+    fitted: Sequence[Features], labels: Floats, weights: Floats, others: Sequence[Features]
+) -> Floats:
+    """Return the confidences of other runs, 0 to 1, by a regression on the number of steps alone.
+
+    Args:
+        labels: labels of the fitted runs, 0 to 1.
+    """
+    # The other features count as missing, and get no column.
+    matrix, rest = (
+        np.where(np.arange(len(FEATURES)) == FEATURES.index("steps"), matrix_of(rows), np.nan)
+        for rows in (fitted, others)
+    )
+    columns = Columns.fit(matrix, [()] * len(matrix))
+    regression = fit_logistic(columns.rows(matrix, [()] * len(matrix)), labels, PENALTIES[-1], weights=weights)
+    return probability(regression.logits(columns.rows(rest, [()] * len(rest))))
+
+
+def held_back(groups: Sequence[Any], holdout: float, seed: int = 0) -> Mask:
+    """Return a mask of the runs that are held back from fitting: all runs of randomly drawn tasks."""
+    if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0 <= holdout < 1:
+        raise ValueError(f"holdout must be a share of the tasks from 0 to below 1 (got {brief(holdout)})")
+    numbers, names = group_numbers("groups", groups, len(groups))
+    order = np.random.default_rng(seed).permutation(len(names))
+    return np.isin(numbers, order[: math.ceil(holdout * len(names))])
+
+
+class LabelledRows:
+    """Labelled runs with their features at one moment: at their end, or before an action of each that is drawn at random."""
+
+    def __init__(self, labelled: Labels, groups: Sequence[Any], moment: Moment, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        self.documents = [trace.to_dict() for trace in labelled.traces]
+        self._upto: list[int | None] = [None] * len(self.documents)
+        if moment == "action":
+            places = [action_places(run) for run in self.documents]
+            self._upto = [found[int(random.integers(len(found)))] for found in places]
+        self._rows = [
+            features(run, moment=moment, upto=upto) for run, upto in zip(self.documents, self._upto, strict=True)
+        ]
+        self._moment: Moment = moment
+        self.labels = np.asarray(labelled.labels, dtype=np.float64)
+        self._weights = np.asarray(labelled.weights, dtype=np.float64)
+        self._sources = labelled.sources
+        self._groups = list(groups)
+
+    def held_back(self, held: Mask, seed: int) -> Tested:
+        """Fit on the runs that are not held back, and predict the others."""
+        profile, learned, length = self._fit_and_predict(~held, held, seed)
+        return self._with_baselines(profile, held, learned, length, seed)
+
+    def cross_validated(self, seed: int) -> Tested:
+        """Fit on all runs, and predict each by another profile, fitted without its task."""
+        everything = np.ones(len(self.labels), dtype=bool)
+        whole = self._fit(everything, seed)
+        numbers = group_numbers("groups", self._groups, len(self._groups))[0]
+        folds = group_folds(numbers, self.labels, FOLDS, np.random.default_rng(seed))
+        learned, length = np.zeros(len(folds)), np.zeros(len(folds))
+        for fold in range(int(folds.max()) + 1):
+            test = folds == fold
+            _, learned[test], length[test] = self._fit_and_predict(~test, test, seed)
+        return self._with_baselines(whole, everything, learned, length, seed)
+
+    def _fit_and_predict(self, train: Mask, test: Mask, seed: int) -> tuple[CalibratedProfile, Floats, Floats]:
+        profile = self._fit(train, seed)
+        seen, others = self._of(self._rows, train), self._of(self._rows, test)
+        # Rounded as `CalibratedProfile.confidence` rounds it, because gates compare that with the thresholds.
+        learned = np.array([round(profile.predict(row, moment=self._moment), 3) for row in others])
+        return profile, learned, length_confidences(seen, self.labels[train], self._weights[train], others)
+
+    def _fit(self, train: Mask, seed: int) -> CalibratedProfile:
+        return fit(
+            self._of(self.documents, train),
+            self.labels[train].tolist(),
+            self._of(self._groups, train),
+            weights=self._weights[train].tolist(),
+            sources=self._of(self._sources, train),
+            seed=seed,
+        )
+
+    def _with_baselines(
+        self, profile: CalibratedProfile, tested: Mask, learned: Floats, length: Floats, seed: int
+    ) -> Tested:
+        places = np.flatnonzero(tested)
+        formula = [formula_confidence(self.documents[i], self._upto[i], self._rows[i]) for i in places.tolist()]
+        confidence = {LEARNED: learned, FORMULA: np.array(formula), LENGTH: length.round(3)}
+        groups = self._of(self._groups, tested)
+        return Tested(profile, places, confidence, self.labels[tested], groups, self._weights[tested], seed)
+
+    @staticmethod
+    def _of(values: Sequence[Any], mask: Mask) -> list[Any]:
+        return [values[place] for place in np.flatnonzero(mask).tolist()]
 
 
 def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:

@@ -140,8 +140,7 @@ class PolicyOutcomes:
     def figures(self, name: str, labels: Ints, minutes: float, price_per_hour: float | None) -> PolicyFigures:
         """Return the figures of these decisions; a label is 1 for right, 0 for wrong, -1 for none."""
         outcomes, scores = np.array(self.outcomes, dtype=np.int64), np.array(self.scores, dtype=float)
-        asks, proceeds = outcomes >= ASKS, outcomes < ASKS
-        asks &= outcomes != DENIED
+        asks, proceeds = (outcomes >= ASKS) & (outcomes != DENIED), outcomes < ASKS
         right, wrong, labelled = labels == 1, labels == 0, labels >= 0
         time = minutes * int(asks.sum())
         return PolicyFigures(
@@ -315,22 +314,22 @@ class Replayed(JsonRecord):
 
     def lines(self, title: str) -> Iterator[str]:
         """Yield the figures as lines of fewer than 80 columns."""
-        shown = [figures for figures in (self.a, self.b) if figures is not None]
         if not self.decisions:
             yield f"{title}: none that can be replayed"
         else:
             yield f"{title}: {count_text(self.decisions, 'decision')} of {count_text(self.runs, 'run')}, {self.right:,} right, {self.wrong:,} wrong"
-            yield from self._figures(shown)
+            yield from self._figures(
+                {letter: each for letter, each in (("A", self.a), ("B", self.b)) if each is not None}
+            )
             yield from self._differences()
         for note in self.notes:
             yield f"  note: {note}"
 
-    def _figures(self, shown: list[PolicyFigures]) -> Iterator[str]:
-        for letter, figures in (("A", self.a), ("B", self.b)):
-            if figures is not None:
-                yield f"  {letter} = {cut_text(figures.name, 72)}"
-        letters = [letter for letter, figures in (("A", self.a), ("B", self.b)) if figures is not None]
-        yield _line("policy", letters)
+    def _figures(self, by_letter: Mapping[str, PolicyFigures]) -> Iterator[str]:
+        shown = list(by_letter.values())
+        for letter, figures in by_letter.items():
+            yield f"  {letter} = {cut_text(figures.name, 72)}"
+        yield _line("policy", list(by_letter))
         for level in OUTCOMES:
             if level != "denied" or any(figures.levels[level] for figures in shown):
                 yield _line(level, [f"{figures.levels[level]:,}" for figures in shown])

@@ -129,16 +129,10 @@ def drift(
     shifts = rows.mean(axis=0)
     z = shifts / _standard_errors(rows, names, head.runs, max(1.0, head.runs / fitted_tasks))
     p_values = _holm([math.erfc(abs(value) / math.sqrt(2)) for value in z.tolist()])
+    figures = np.stack((shifts, head.columns.centre, head.columns.scale, p_values), axis=1).tolist()
     columns = [
         FeatureShift(name, shift, centre, centre + shift * scale, p, abs(shift) >= LEAST_SHIFT and p <= ALPHA)
-        for name, shift, centre, scale, p in zip(
-            head.columns.names,
-            shifts.tolist(),
-            head.columns.centre.tolist(),
-            head.columns.scale.tolist(),
-            p_values,
-            strict=True,
-        )
+        for name, (shift, centre, scale, p) in zip(head.columns.names, figures, strict=True)
     ]
     columns.sort(key=lambda column: (-column.shifted, -abs(column.shift)))
     return DriftReport(len(runs), len(set(names)), moment, tuple(columns), _new_names(profile, runs), head.runs)

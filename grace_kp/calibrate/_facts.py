@@ -85,22 +85,18 @@ def task_of(trace: Mapping[str, Any] | ReasoningTrace) -> str:
 
 
 def document_of(trace: Mapping[str, Any] | ReasoningTrace) -> Mapping[str, Any]:
-    """Return a trace in its dict form."""
     return trace if isinstance(trace, Mapping) else trace.to_dict()
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    """Return a mapping as it is, and an empty one for any other value."""
     return value if isinstance(value, Mapping) else NOTHING
 
 
 def mapping_in(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a field that holds a mapping; empty for any other value."""
     return as_mapping(document.get(name))
 
 
 def list_in(document: Mapping[str, Any], name: str) -> list[Any]:
-    """Return a field that holds a list; empty for any other value."""
     value = document.get(name)
     return value if isinstance(value, list) else []
 

@@ -112,8 +112,7 @@ def fit(
     used = [runs[place] for place in chosen]
     correct, counted, tasks = correct[chosen], counted[chosen], tasks[chosen]
     heads, predictions, quality = {}, {}, {}
-    read: dict[int, Features] = {}  # a run that occurs again is read once
-    rows = [read.get(id(run)) or read.setdefault(id(run), features(run)) for run in used]
+    rows = [features(run) for run in used]
     ends = Samples(matrix_of(rows), [row.tools for row in rows], correct, counted, tasks)
     for moment, samples in (("end", ends), ("action", _action_samples(used, correct, counted, tasks, random))):
         heads[moment], predicted = _fit_head(moment, samples, len(used), random)
@@ -164,10 +163,8 @@ def _action_samples(
     rows: list[Features] = []
     places: list[int] = []
     shares: list[float] = []
-    known: dict[int, list[Features]] = {}
     for place in _draw_tasks(tasks, MAX_ACTION_RUNS, random).tolist():
-        run = runs[place]
-        prefixes = known.get(id(run)) or known.setdefault(id(run), _prefixes(run))
+        prefixes = _prefixes(runs[place])
         rows += prefixes
         places += [place] * len(prefixes)
         shares += [1 / len(prefixes)] * len(prefixes)
@@ -254,7 +251,6 @@ class Samples:
         return len(self.labels)
 
     def take(self, rows: NDArray[np.bool_]) -> Samples:
-        """Return the rows for which the mask is true."""
         tools = [names for names, is_taken in zip(self.tools, rows, strict=True) if is_taken]
         return Samples(self.matrix[rows], tools, self.labels[rows], self.weights[rows], self.groups[rows])
 

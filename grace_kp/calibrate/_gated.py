@@ -59,11 +59,6 @@ class RecordedAction:
     basis: Basis | None
     """The basis of the recorded confidence; None in traces of earlier versions."""
 
-    @property
-    def name(self) -> str:
-        """The name of the action."""
-        return self.record.action
-
 
 def grace_of(trace: Document | ReasoningTrace) -> Document:
     """Return the data under `grace`; empty without any."""

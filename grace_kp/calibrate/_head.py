@@ -169,15 +169,14 @@ class Head:
 
     def predict(self, features: Features) -> float:
         """Return the confidence, 0 to 1."""
-        return self._confidence(self._logit(self._contributions(features)))
+        return self._evaluate(features)[2]
 
     def explain(self, features: Features) -> Explanation:
         """Return the confidence with the contribution of each column."""
-        contributions = self._contributions(features)
-        logit = self._logit(contributions)
+        contributions, logit, confidence = self._evaluate(features)
         values = features.as_dict()
         return Explanation(
-            confidence=self._confidence(logit),
+            confidence=confidence,
             moment=self.moment,
             intercept=self.regression.intercept,
             parts=tuple(
@@ -204,15 +203,11 @@ class Head:
             "columns": [{**column, "weight": weight} for column, weight in zip(columns, weights, strict=True)],
         }
 
-    def _contributions(self, features: Features) -> list[float]:
+    def _evaluate(self, features: Features) -> tuple[list[float], float, float]:
+        """Return the contributions of the columns, their log-odds with the intercept, and the calibrated confidence."""
         contributions: list[float] = (self.columns.row(features) * self.regression.weights).tolist()
-        return contributions
-
-    def _logit(self, contributions: list[float]) -> float:
-        return math.fsum((self.regression.intercept, *contributions))
-
-    def _confidence(self, logit: float) -> float:
-        return float(0.5 * (1.0 + np.tanh(0.5 * (self.slope * logit + self.offset))))
+        logit = math.fsum((self.regression.intercept, *contributions))
+        return contributions, logit, float(0.5 * (1.0 + np.tanh(0.5 * (self.slope * logit + self.offset))))
 
 
 def _value(name: str, values: dict[str, float | None], tools: tuple[str, ...]) -> float | None:

@@ -208,13 +208,9 @@ def _read_own(trace: ReasoningTrace) -> bool | None:
     return own if isinstance(own, bool) else None
 
 
-def _read_imported(trace: ReasoningTrace) -> bool | None:
-    return trace.metadata.success if (trace.grace or {}).get("success_from") in {"label", "reward"} else None
-
-
 _DERIVED: Mapping[str, Callable[[ReasoningTrace], bool | float | None]] = {
     APPROVAL: _read_approvals,
-    IMPORTED: _read_imported,
+    IMPORTED: lambda it: it.metadata.success if (it.grace or {}).get("success_from") in {"label", "reward"} else None,
     OUTCOME: _read_outcomes,
     OWN: _read_own,
 }

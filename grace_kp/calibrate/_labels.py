@@ -227,10 +227,11 @@ class Labels:
         return self._only([isinstance(label, bool) for label in self.labels], FRACTIONAL)
 
     def _only(self, keep: list[bool], reason: str) -> Labels:
-        lists = {name: list(itertools.compress(getattr(self, name), keep)) for name in _NAMES}
-        left_out = Counter(self.left_out)
-        left_out[reason] += len(keep) - sum(keep)
-        return replace(self, **lists, left_out=dict(+left_out))
+        lists: dict[str, Any] = {name: list(itertools.compress(getattr(self, name), keep)) for name in _NAMES}
+        return replace(self, **lists)._leave_out(reason, keep.count(False))
+
+    def _leave_out(self, reason: str, count: int) -> Labels:
+        return replace(self, left_out=dict(Counter(self.left_out) + Counter({reason: count})))
 
 
 def labels(
@@ -342,10 +343,7 @@ def _in_store(
     if not narrows:
         return _gather_labels(store.iterate(**conditions), sources, volunteered)
     found = _gather_labels(store.iterate(**conditions, feedback=True), sources, volunteered)
-    without = store.count(**conditions, feedback=False)
-    left_out = Counter(found.left_out)
-    left_out[NO_LABEL] += without
-    return replace(found, left_out=dict(+left_out))
+    return found._leave_out(NO_LABEL, store.count(**conditions, feedback=False))
 
 
 def _gather_labels(runs: Iterable[Any], sources: tuple[str, ...] | None, volunteered: bool) -> Labels:

@@ -71,7 +71,6 @@ def number_of(week: str) -> int:
 
 
 def name_of(number: int) -> str:
-    """Return the week with a running number."""
     return week_of(date.fromordinal(number * 7 + 1))
 
 
@@ -346,12 +345,7 @@ class Monitor:
                 self._test(action, LEVELS[0], datetime.now(UTC))
 
     def _configuration(self) -> dict[str, Any]:
-        return {
-            "risks": self.risks,
-            "delta": self.delta,
-            "promise": self.promise,
-            "max_weight": self.max_weight,
-        }
+        return {name: getattr(self, name) for name in ("risks", "delta", "promise", "max_weight")}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON: counts by action class, week, level and weight. It holds no contents and no trace ids."""

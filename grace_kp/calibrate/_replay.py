@@ -164,7 +164,7 @@ class ReplayPolicy:
         if isinstance(found, str):
             return found
         score, basis = found
-        policy = self._policies.entry_for(action.name) or action.policy
+        policy = self._policies.entry_for(action.record.action) or action.policy
         if policy.denies:
             return score, DENIED
         gaps = action.gaps
@@ -173,7 +173,7 @@ class ReplayPolicy:
             knows_runs = callable(getattr(self.profile, "mismatches", None))
             if self.on_mismatch == "tighten" and action.step is not None and knows_runs:
                 document = before.document(action.step)
-                document["grace"]["decisions"] = [{"action": action.name}]
+                document["grace"]["decisions"] = [{"action": action.record.action}]
                 gaps += self.mismatches(document)
         if self.thresholds is not None or policy.thresholds is not None:
             gaps = tuple(gap for gap in gaps if gap != FOR_ENDED_RUNS)
@@ -197,7 +197,7 @@ class ReplayPolicy:
             return NO_STEP
         evaluation = action.record.data.get("evaluation")
         if (confidence := getattr(self.profile, "confidence", None)) is not None:
-            if action.step == 0 and before.grace.get("name") == action.name:  # the action opened the run
+            if action.step == 0 and before.grace.get("name") == action.record.action:  # the action opened the run
                 return NO_RUN
             score = _learned(confidence, before.document(action.step, evaluation), "action")
             return score if isinstance(score, str) else (score, Basis(measured=("probability",)))
@@ -327,7 +327,7 @@ def replay(
                 continue
             recorded = (action.score, DENIED if action.policy.denies else action.level.severity)
             found = [recorded if policy is None else policy.action(action, before) for policy in policies]
-            actions.add(run, action.name, found)
+            actions.add(run, action.record.action, found)
         if not found_actions:
             runs.add(run, "", [None if policy is None else policy.run(trace, grace) for policy in policies])
     costs = (float(minutes_per_review), price_per_hour)

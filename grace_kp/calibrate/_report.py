@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from grace_kp.calibrate._calibration import FORMULA, LEARNED
 from grace_kp.calibrate._head import weights_of_head
 from grace_kp.calibrate._html import list_html, quality_table, threshold_table, with_interval
-from grace_kp.calibrate._predictions import FORMULA, LEARNED
 from grace_kp.calibrate._risk import OVERALL
 from grace_kp.pages import Curve, Plane, Rule, curves, page, safe, table
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -204,7 +204,7 @@ class _Answers:
     """The answers of all people so far."""
 
     traces: int = 0
-    people: dict[str, _Reviewer] = field(default_factory=dict)
+    people: defaultdict[str, _Reviewer] = field(default_factory=lambda: defaultdict(_Reviewer))
     others: Counter[str] = field(default_factory=Counter)
     """Answers that count for no person, by the field of the report."""
     questions: dict[int, dict[str, str]] = field(default_factory=dict)
@@ -219,7 +219,7 @@ class _Answers:
             return  # its author answered another question
         name = response.reviewer
         if response.timeout_reached:
-            counts = self._person(name).answers if name else self.others
+            counts = self.people[name].answers if name else self.others
             counts["timed_out"] += 1
             return
         if not name:
@@ -229,7 +229,7 @@ class _Answers:
         if category is None:
             self.others["unreadable"] += 1
             return
-        person = self._person(name)
+        person = self.people[name]
         person.answers[category] += 1
         milliseconds = _time_of(record)
         if milliseconds is not None:
@@ -238,11 +238,11 @@ class _Answers:
             # The first answer of a person to a question counts: a second one may rest on the first.
             self.questions.setdefault(hash((record.action, record.digest)), {}).setdefault(name, category)
 
-    def _person(self, name: str) -> _Reviewer:
-        return self.people.setdefault(name, _Reviewer())
-
     def report(self, *, pseudonyms: bool) -> ReviewerReport:
-        shown = _pseudonyms(self.people) if pseudonyms else {name: name for name in sorted(self.people)}
+        shown = {name: name for name in sorted(self.people)}
+        if pseudonyms:  # numbered in an order that is not that of the alphabet
+            ordered = sorted(shown, key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
+            shown = {name: f"reviewer {number}" for number, name in enumerate(ordered, 1)}
         return ReviewerReport(
             traces=self.traces,
             reviewers=tuple(self.people[name].figures(word) for name, word in shown.items()),
@@ -258,12 +258,6 @@ def _time_of(record: DecisionRecord) -> float | None:
     if stated is None and record.attempt in {None, 1}:
         stated = record.waited_ms
     return stated if stated is not None and 0 <= stated < math.inf else None
-
-
-def _pseudonyms(names: Iterable[str]) -> dict[str, str]:
-    """Number the names in an order that is not that of the alphabet."""
-    ordered = sorted(names, key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
-    return {name: f"reviewer {number}" for number, name in enumerate(ordered, 1)}
 
 
 def _alpha(questions: Sequence[Counter[str]]) -> float | None:

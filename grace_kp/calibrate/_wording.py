@@ -86,7 +86,6 @@ def count_phrases(words: str, kind: str) -> int:
 
 
 def shows_failure(text: str) -> bool:
-    """Return whether a result begins like an error."""
     return text.lstrip()[:40].startswith(_FAILED)
 
 
@@ -97,7 +96,6 @@ def shows_trouble(text: str) -> bool:
 
 
 def is_empty_result(text: str) -> bool:
-    """Return whether a result holds nothing."""
     return len(text) < 24 and text.strip().lower() in _EMPTY
 
 

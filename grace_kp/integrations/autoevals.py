@@ -63,11 +63,7 @@ class AutoevalsScorer:
         self._arguments = arguments
 
     def score(self, actual: object, expected: object) -> float:
-        """Return the score of one case, from 0 to 1.
-
-        Raises:
-            ValueError: autoevals skipped the case.
-        """
+        """Return the score of one case, from 0 to 1; see `score_with_details`."""
         return self.score_with_details(actual, expected)[0]
 
     def details(self, actual: object, expected: object) -> dict[str, Any]:

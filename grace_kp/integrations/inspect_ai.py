@@ -15,8 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import MissingExtra
-from grace_kp.integrations._expected import as_expectation
+from grace_kp.errors import MissingExtra, brief
 from grace_kp.scorers import EditExpectation, EditResult, Entry, Suite, result_from_trace
 from grace_kp.trace import redact_text, redact_value, render
 
@@ -103,6 +102,14 @@ def result_from_state(state: TaskState, **inputs: str) -> EditResult:
             )
     document = {"steps": steps, "grace": {"calls": calls}, "outcome": {"result_summary": state.output.completion}}
     return result_from_trace(document, **inputs)
+
+
+def as_expectation(value: object, place: str) -> EditExpectation:
+    if isinstance(value, EditExpectation):
+        return value
+    if isinstance(value, dict):
+        return EditExpectation.from_dict(value)
+    raise ValueError(f"{place} must be an EditExpectation or an object with its fields, not {brief(value)}")
 
 
 def _expectation_of(state: TaskState, target: Target) -> EditExpectation:

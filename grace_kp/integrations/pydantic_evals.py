@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grace_kp.errors import MissingExtra
-from grace_kp.integrations._expected import as_expectation
+from grace_kp.integrations.inspect_ai import as_expectation
 from grace_kp.scorers import Entry, Suite
 
 try:
@@ -46,12 +46,8 @@ class SuiteEvaluator(Evaluator[Any, Any, Any]):  # type: ignore[misc]
     result: Callable[[EvaluatorContext[Any, Any, Any]], Any] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.suite, Suite):
-            self._suite = self.suite
-        elif isinstance(self.suite, str):
-            self._suite = Suite.load(self.suite)
-        else:
-            self._suite = Suite([Entry(self.suite)], name=self.suite.type)
+        suite = Suite.load(self.suite) if isinstance(self.suite, str) else self.suite
+        self._suite = suite if isinstance(suite, Suite) else Suite([Entry(suite)], name=suite.type)
 
     async def evaluate(self, ctx: EvaluatorContext[Any, Any, Any]) -> dict[str, bool | float | EvaluationReason]:
         """Return the scores of one case.

@@ -67,12 +67,6 @@ def test_without_a_holdout_the_promise_is_approximate():
     assert 200 == found.profile.fitted_on["runs"] == found.sample["assessed_runs"]
 
 
-def test_of_each_task_one_run_counts():
-    """Runs of a task are alike, so 20 tasks are 20 labels, however many runs there are."""
-    found = cal.calibrate_runs(labelled_runs(400, tasks=50), cal.Promise(risks={"confirm": 0.6}))
-    assert (50, 20, 20) == (found.sample["tasks"], found.sample["assessed_tasks"], found.thresholds.n)
-
-
 def test_what_is_lacking_is_known_before_anything_is_fitted():
     """The held-back tasks count, and of them those with a label of 0 or 1."""
     labelled = labelled_runs(100, labels=[0.5] * 50 + [True] * 50)
@@ -112,18 +106,6 @@ def test_runs_without_a_task_count_each_for_itself():
     found = cal.calibrate_runs(labelled_runs(200, tasks=1), cal.Promise(risks={"confirm": 0.6}))
     assert 80 == found.thresholds.n
     assert any("each run counts as a separate task" in note for note in found.notes)
-
-
-def test_weighted_labels_are_thinned():
-    """Audited runs stand for many, and the guarantee rests on a sample in which all had the same chance."""
-    labelled = labelled_runs(400)
-    weighted = cal.Labels(
-        traces=labelled.traces, labels=labelled.labels, weights=[4.0, 1.0] * 200, sources=labelled.sources, groups=labelled.groups
-    )  # fmt: skip
-    found = cal.calibrate_runs(weighted, cal.Promise(risks={"confirm": 0.6}))
-    assert 80 < found.thresholds.n < 125
-    assert any("after thinning" in note for note in found.notes)
-    assert 1.0 == found.curves["learned"][-1][0]
 
 
 def test_groups_are_assessed_on_their_own():

@@ -74,38 +74,9 @@ def test_labels_change_nothing(trace, value, moment, is_success):
     labelled = copy.deepcopy(trace)
     labelled["metadata"] |= {"success": is_success, "quality_score": value, "validated_by": value}
     labelled["outcome"]["confidence"] = value
-    labelled["grace"] |= dict.fromkeys(
-        (
-            "status",
-            "error",
-            "own_success",
-            "scores",
-            "value",
-            "confidence",
-            "feedback",
-            "decisions",
-            "source",
-            "label",
-            "reward",
-        ),
-        value,
-    )
+    names = "status error own_success scores value confidence feedback decisions source label reward"
+    labelled["grace"] |= dict.fromkeys(names.split(), value)
     assert cal.features(trace, moment=moment) == cal.features(labelled, moment=moment)
-
-
-@pytest.mark.parametrize("moment", cal.MOMENTS)
-def test_a_reader_that_knows_the_label_gives_nothing_away(moment):
-    chat = [
-        {"role": "user", "content": "Send it"},
-        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "send", "arguments": "{}"}}]},
-        {"role": "tool", "tool_call_id": "1", "content": "Error: closed"},
-    ]
-    right, wrong, unknown = (from_openai_messages(chat, success=success) for success in (True, False, None))
-    assert len(right.steps) == len(wrong.steps) + 1
-    assert (
-        cal.features(right, moment=moment) == cal.features(wrong, moment=moment) == cal.features(unknown, moment=moment)
-    )
-    assert 1.0 == cal.features(wrong, moment=moment).as_dict()["error_at_end"]
 
 
 @given(json_values, st.sampled_from(cal.MOMENTS))
@@ -299,23 +270,9 @@ def test_doubt_and_refusal_are_counted_by_distinct_phrases(text, hedges, refusal
     assert (hedges, refusals) == tuple(count_phrases(plain(text), kind) for kind in ("hedges", "refusals"))
 
 
-@pytest.mark.parametrize(
-    "text", ["Error: no such user", "Traceback (most recent call last):\n…", '{"error": "x"}', " Error"]
-)
-def test_a_result_that_begins_as_an_error_is_one(text):
-    assert shows_failure(text)
-    assert not shows_failure(f"Found 3 pages about: {text}")
-
-
 def test_words_are_compared_without_case_and_punctuation():
     assert {"flight", "hat136", "7"} == words_of(plain("Flight HAT136, at 7!"))
     assert {"東京", "京駅"} == words_of(plain("東京駅"))
-
-
-@pytest.mark.parametrize("text", ["", " [] ", "null", "None", "{}", "No results"])
-def test_an_empty_result_holds_nothing(text):
-    assert is_empty_result(text)
-    assert not is_empty_result("3 results")
 
 
 CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day"}]

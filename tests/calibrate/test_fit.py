@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import math
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from grace_kp import ReasoningTrace, from_openai_messages
+from grace_kp import ReasoningTrace
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._predictions import LEARNED, LabelledRows, formula_confidence, held_back, length_confidences
+from grace_kp.calibrate._calibration import LEARNED, LabelledRows, formula_confidence, held_back, length_confidences
 from tests.calibrate.examples import drawn_runs, labelled_runs, run
 
 RUNS, LABELS = drawn_runs(200)
-DATA = Path(os.environ.get("GRACE_KP_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 
 
 def test_confidence_ranks_runs_that_were_not_fitted():
@@ -80,7 +73,6 @@ def test_runs_of_the_same_objective_are_tasks_of_their_own():
     [
         ([True] * 3, "there are 3, 3 correct and 0 wrong; at least 50 are needed, 15 of each. Collect 47 more labels, 15 more of them wrong"),
         ([True] * 80, "80 correct and 0 wrong; .* Collect 15 more of them wrong"),
-        ([True] * 10 + [False] * 70, "Collect 5 more of them correct"),
         ([True] * 20 + [False] * 20, "Collect 10 more labels$"),
         ([0.5] * 79 + [float("nan")], "labels\\[79\\] must be a number from 0 to 1"),
         ([2] * 80, "labels\\[0\\] must be a number from 0 to 1"),
@@ -99,6 +91,7 @@ def test_too_few_or_unusable_labels_are_refused(labels, problem):
         ({"groups": [1, 2] * 100}, "runs of 5 different tasks are needed, and these are of 2"),
         ({"weights": [1.0]}, "200 runs and 1 weights"),
         ({"weights": [0.0] * 200}, r"weights\[0\] must be a number above 0"),
+        ({"weights": [1e300] * 200}, "weights"),
         ({"sources": []}, "200 runs and 0 sources"),
     ],
 )
@@ -109,25 +102,6 @@ def test_arguments_that_do_not_fit_are_refused(how, problem):
         cal.fit(RUNS, LABELS[:-1])
     with pytest.raises(ValueError, match="run 1 is 'text'"):
         cal.fit([RUNS[0], "text", *RUNS[2:]], LABELS)
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the recorded runs; GRACE_KP_DATA names the folder that holds them")
-def test_recorded_runs_of_an_airline_agent_are_ranked():
-    """Runs of tau-bench, predicted by profiles that saw none of their tasks: the mean AUROC over several partitions is at least 0.75."""
-    path = DATA / "tau_bench_airline_gpt4o.jsonl.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
-    runs = [from_openai_messages(record["traj"], success=record["reward"] >= 1) for record in records]
-    labels, tasks = [record["reward"] >= 1 for record in records], [record["task_id"] for record in records]
-    found = [cal.fit(runs, labels, tasks, seed=seed).out_of_fold("end") for seed in range(3)]
-    assert 0.75 <= np.mean([roc_auc_score(correct, confidence) for confidence, correct, _ in found])
-
-
-@pytest.mark.parametrize("weight", ["a", math.inf, 0, 1e300, [1]])
-def test_a_weight_that_cannot_be_used_is_refused(weight):
-    """Also a number that would overflow the fit."""
-    with pytest.raises(ValueError, match="weights"):
-        cal.fit(RUNS, LABELS, weights=[weight, *[1.0] * (len(RUNS) - 1)])
 
 
 def test_whole_tasks_are_held_back():

@@ -32,17 +32,6 @@ def test_the_parts_add_up_to_the_log_odds(profile, moment):
         assert found.confidence == pytest.approx(1 / (1 + math.exp(-found.logit - found.calibration)), abs=1e-12)
 
 
-def test_a_part_shows_the_value_of_its_feature(profile):
-    """Values are those of `features`, and 1 or 0 for a tool."""
-    trace = drawn_runs(1)[0][0]
-    known = cal.features(trace)
-    for part in profile.explain(trace).parts:
-        if part.name.startswith("tool:"):
-            assert part.value == float(part.name[5:] in known.tools)
-        elif not part.name.startswith("missing:"):
-            assert part.value == known.as_dict()[part.name]
-
-
 STEPS, SEARCH, STATED = (FEATURES.index(name) for name in ("steps", "search_quality", "stated"))
 
 

@@ -178,18 +178,3 @@ def test_any_field_gives_a_label_a_reason_or_a_problem(documents):
             assert item.reason
         else:
             assert isinstance(item.label.correct, bool) or 0 < item.label.correct < 1
-
-
-@given(st.lists(st.booleans() | st.floats(0, 1), min_size=1, max_size=6), st.sampled_from(["reward", "label.deep.er", "x y"]))  # fmt: skip
-def test_what_was_written_is_read(labels, field):
-    """Under any path, up to the rounding of rewards near 1."""
-    documents = []
-    for label in labels:
-        value = label
-        for name in reversed(field.split(".")):
-            value = {name: value}
-        documents.append({"messages": CHAT, **value})
-    with tempfile.TemporaryDirectory() as folder:
-        found = [correct for correct, _ in stated(written(Path(folder), *documents), label=field)]
-    assert [True if label > 1 - 1e-6 else label for label in labels] == found
-    assert all(isinstance(value, bool) or 0 < value < 1 for value in found)

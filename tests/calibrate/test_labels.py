@@ -15,7 +15,6 @@ from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord, StoreError
 from grace_kp.runtime import record_of
 from grace_kp.store import open_store
-from tests.calibrate import examples
 from tests.calibrate.examples import run
 
 STEPS = [("thought", "hm")]
@@ -180,13 +179,6 @@ def test_an_imported_trace_states_no_other_source(source):
     assert ((True, "imported", 1.0) if source == "imported" else "no label") == found
 
 
-def test_a_standing_approval_never_teaches():
-    standing = decision(response={"action": "proceed", "reviewer": "ana"}, approval={"id": "ap-1", "standing": "st-1"})
-    assert "no label" == label(sources="approval", decisions=[standing])
-    refused = decision(response={"action": "cancel", "reviewer": "ben"}, approval={"id": "ap-2"})
-    assert (False, "approval", 1.0) == label(sources="approval", decisions=[standing, refused])
-
-
 def test_an_action_that_ran_by_a_standing_approval_is_no_label():
     with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer()) as grace:
         pay = grace.gate(floor="confirm", name="pay")(lambda euros: euros)
@@ -202,13 +194,6 @@ def test_what_is_no_label_is_passed_over(correct):
     assert "unusable label" == label(feedback=[entry(correct)])
     assert (True, "user", 1.0) == label(feedback=[entry(True), entry(correct), "good", None])
     assert "no label" == label(feedback="good")
-
-
-def test_numbers_between_stay_numbers():
-    """0 and 1 are False and True."""
-    assert [(False, "user", 1.0), (True, "user", 1.0), (0.25, "user", 1.0)] == [
-        label(feedback=[entry(number)]) for number in (0, 1.0, 0.25)
-    ]
 
 
 def test_a_suspended_run_has_no_label_yet():
@@ -312,40 +297,3 @@ def test_any_contents_have_a_usable_label_or_a_reason(feedback, decisions):
     for value, weight in zip(found.labels, found.weights, strict=True):
         assert isinstance(value, bool) or 0 < value < 1
         assert weight >= 1
-
-
-ANY_ENTRIES = st.lists(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "correct": st.sampled_from([True, False, 0, 1, 0.5, "yes", None, 2]),
-            "source": st.sampled_from(["user", "approval", "audit", None]),
-            "probability": st.just(1.0),
-        },
-    )
-    | st.just("text"),
-    max_size=4,
-)
-
-
-@given(st.lists(ANY_ENTRIES, max_size=6))
-def test_the_label_is_that_of_the_labels_of_a_list(feedback):
-    documents = [
-        {
-            **examples.document(number, examples.decision()),
-            "grace": {"feedback": entries, "decisions": [examples.decision()]},
-        }
-        for number, entries in enumerate(feedback)
-    ]
-    traces = [gk.ReasoningTrace.model_validate(found) for found in documents]
-    expected = [label for label in each(traces) if label is not None]
-    actions = cal.replay(traces, gk.Thresholds()).actions
-    found = (actions.right, actions.wrong, actions.partly_right)
-    assert (expected.count(True), expected.count(False), sum(label == 0.5 for label in expected)) == found
-
-
-def each(traces):
-    """The label of each trace, None without one."""
-    for trace in traces:
-        _, labels = cal.labels([trace], volunteered=True)
-        yield labels[0] if labels else None

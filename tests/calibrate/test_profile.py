@@ -218,11 +218,8 @@ def test_a_file_that_is_nested_too_deeply_is_refused(promised, tmp_path):
     text = json.dumps(changed(promised.to_dict(), ("quality", "end"), "deep"))
     file.write_text(text.replace('"deep"', "[" * 100 + "]" * 100), encoding="utf-8")
     assert cal.CalibratedProfile.load(file).digest
-    for depth in (
-        50_000,
-        980,
-        *range(900, 1_000, 7),
-    ):  # where reading works and writing does not differs by version of Python
+    # Where reading works and writing does not differs by version of Python.
+    for depth in (50_000, 980, *range(900, 1_000, 7)):
         file.write_text(text.replace('"deep"', "[" * depth + "]" * depth), encoding="utf-8")
         with contextlib.suppress(cal.ProfileFileError):
             cal.CalibratedProfile.load(file)
@@ -231,14 +228,11 @@ def test_a_file_that_is_nested_too_deeply_is_refused(promised, tmp_path):
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
 def test_a_number_that_is_not_finite_is_refused(promised, tmp_path, value):
     """A weight without a value would turn into a confidence."""
-    text = json.dumps(changed(promised.to_dict(), (*COLUMN, "weight"), 12345.5)).replace("12345.5", value)
-    (tmp_path / "profile.json").write_text(text)
-    with pytest.raises(cal.ProfileFileError):
-        cal.CalibratedProfile.load(tmp_path / "profile.json")
-    text = json.dumps(changed(promised.to_dict(), ("quality", "end"), 12345.5)).replace("12345.5", value)
-    (tmp_path / "profile.json").write_text(text)
-    with pytest.raises(cal.ProfileFileError):
-        cal.CalibratedProfile.load(tmp_path / "profile.json")
+    for path in ((*COLUMN, "weight"), ("quality", "end")):
+        text = json.dumps(changed(promised.to_dict(), path, 12345.5)).replace("12345.5", value)
+        (tmp_path / "profile.json").write_text(text)
+        with pytest.raises(cal.ProfileFileError):
+            cal.CalibratedProfile.load(tmp_path / "profile.json")
 
 
 @pytest.mark.parametrize(

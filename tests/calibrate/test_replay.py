@@ -44,15 +44,6 @@ def recorded(draw):
     ]
 
 
-def test_the_thresholds_that_were_used_reproduce_the_recorded_levels():
-    thresholds = gk.Thresholds(0.95, 0.65, 0.45)
-    for reviewer in (None, lambda request: "proceed", lambda request: "skip"):
-        report = cal.replay(live(PLAN, thresholds=thresholds, reviewer=reviewer), thresholds)
-        assert (18, 0, 5) == (report.actions.decisions, report.actions.differing, report.actions.runs)
-        assert report.actions.a.levels == report.actions.b.levels
-        assert {} == report.actions.left_out
-
-
 def test_policies_that_were_used_reproduce_the_recorded_levels():
     policies = {"send": gk.Policy(thresholds=gk.Thresholds(0.5, 0.45, 0.4)), "p*": "deny"}
     report = cal.replay(live(PLAN, policies=policies), cal.ReplayPolicy(policies=policies))

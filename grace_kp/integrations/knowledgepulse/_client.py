@@ -27,6 +27,7 @@ from grace_kp.background import to_thread
 from grace_kp.errors import MissingExtra, SettingsError, brief
 from grace_kp.integrations.knowledgepulse._outbox import Contributed, Outbox, TemporaryFailure, post, retry_rules
 from grace_kp.levels import waits
+from grace_kp.settings import Settings
 from grace_kp.trace import ReasoningTrace, redact_text, redact_value, refuse_what_json_cannot_hold
 
 if TYPE_CHECKING:
@@ -100,16 +101,9 @@ class KnowledgePulse:
         Raises:
             SettingsError: the address is missing or would send the key unencrypted, or a number is out of range.
         """
-        if url is None:
-            from grace_kp.settings import Settings
-
-            url = Settings.load().registry_url
-        self.url = _check_url(url)
-        for name, value, most in (
-            ("threshold", threshold, 1),
-            ("timeout", timeout, 3_600),
-            ("deadline", deadline, 3_600),
-        ):
+        self.url = _check_url(Settings.load().registry_url if url is None else url)
+        numbers = {"threshold": (threshold, 1), "timeout": (timeout, 3_600), "deadline": (deadline, 3_600)}
+        for name, (value, most) in numbers.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
                 raise SettingsError(f"{name} must be a number from 0 to {most}, not {brief(value)}")
             if not value and name != "threshold":
@@ -161,11 +155,8 @@ class KnowledgePulse:
         return ""
 
     def _body(self, trace: ReasoningTrace) -> bytes:
-        kept = {
-            name: value
-            for name, value in trace.to_dict().items()
-            if name in _SCHEMA or (name == "grace" and self.include_grace)
-        }
+        names = _SCHEMA | {"grace"} if self.include_grace else _SCHEMA
+        kept = {name: value for name, value in trace.to_dict().items() if name in names}
         refuse_what_json_cannot_hold(kept)
         metadata = {name: _bare(value) for name, value in kept["metadata"].items()}
         bare = {name: _bare(value) for name, value in kept.items()}
@@ -186,7 +177,10 @@ class KnowledgePulse:
             MissingExtra: httpx is not installed.
         """
         self._bearer()
-        self._import()
+        try:
+            import httpx  # noqa: F401
+        except ImportError:
+            raise MissingExtra("contributing to a registry", "knowledgepulse") from None
 
     def contribute(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contributed:
         """Send a trace if it may leave, and wait for the response. A failure of the registry is a result, not an exception.
@@ -209,7 +203,8 @@ class KnowledgePulse:
         ends = time.monotonic() + (self.deadline if seconds is None else min(seconds, self.deadline))
         key = self._bearer()
         with self._outbox.importing:
-            self._import()
+            self.check()
+            "".encode("idna")  # sockets import this codec on first use, and a fork must not interrupt an import
             client = self._client or self._new_client()
         try:
             return self._send(prepared, client, key, ends)
@@ -246,26 +241,13 @@ class KnowledgePulse:
             raise SettingsError(f"the key for the registry ({KEY}, or key) must be printable ASCII without spaces")
         return key
 
-    def _import(self) -> None:
-        try:
-            import httpx  # noqa: F401
-        except ImportError:
-            raise MissingExtra("contributing to a registry", "knowledgepulse") from None
-        "".encode(
-            "idna"
-        )  # sockets import this codec on first use; import it now, because a fork must not interrupt an import
-
     def _new_client(self) -> httpx.Client:
         import httpx
 
-        trusting: dict[str, Any] = {
-            "trust_env": False
-        }  # http is allowed on this machine only, and a proxy would receive the key unencrypted
-        if self.url.startswith("https:"):
-            if self._trust is None:
-                self._trust = httpx.create_ssl_context()  # kept, because loading all certificates is slow
-            trusting = {"verify": self._trust}
-        return httpx.Client(follow_redirects=False, **trusting)
+        if not self.url.startswith("https:"):  # on this machine only; a proxy would receive the key unencrypted
+            return httpx.Client(follow_redirects=False, trust_env=False)
+        self._trust = self._trust or httpx.create_ssl_context()  # kept, because loading all certificates is slow
+        return httpx.Client(follow_redirects=False, verify=self._trust)
 
     def _failure(self, id: str, reason: str, key: str, attempts: int, status: int | None) -> Contributed:  # noqa: A002
         text = redact_text(" ".join(reason.replace(key, "***").split()), identifiers=True)[:_MESSAGE]

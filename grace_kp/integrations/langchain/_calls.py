@@ -242,7 +242,6 @@ class ToolCase:
         state: object,
         judge: str,
         state_key: str,
-        is_unknown: bool = False,
     ) -> None:
         self.name: str = call["name"]
         self.call = call
@@ -257,14 +256,14 @@ class ToolCase:
         self.decision = ToolDecision(id=uuid4().hex, name=self.name, digest=self.proposed)
         self.is_shared = False
         """Whether another call of the turn has the same id, so that a message about one call would answer both."""
-        self._is_unknown = is_unknown
+        self.is_unknown = False
         self._keeps = True
         self._edit: tuple[str, ToolEdit] | None = None
 
     def validate(self, *, keeps: bool) -> ToolDecision:
         """Let the tool validate the arguments, once, and return the decision so far."""
         base, self._keeps = self.decision, keeps
-        if self._is_unknown:
+        if self.is_unknown:
             return replace(base, consent=INVALID, problem="no tool has this name")
         if self.tool is None:
             return base
@@ -329,9 +328,8 @@ class ToolCase:
                 and not {name, *as_input(tool, {name: None})} & self.call["args"].keys()
                 and has_factory(tool, name)
             ):
-                found[name] = self.arguments[
-                    name
-                ]  # a new call of the factory could return another value than was shown
+                # A new call of the factory could return another value than was shown.
+                found[name] = self.arguments[name]
             elif name not in self.arguments or not _is_equal(found[name], self.arguments[name]):
                 unseen.append(name)
         if unseen:
@@ -349,14 +347,8 @@ class ToolCase:
             raise InvalidCall(f"the tool would run with {json_values(found)[0]}")
         return {**found, **typed}
 
-    def as_gated(
-        self,
-        *,
-        at_least: InterventionLevel | None = None,
-        knows_tool: bool = True,
-        arguments: Mapping[str, Any] | None = None,
-    ) -> GatedCall:
-        arguments = arguments or self.arguments
+    def as_gated(self, *, knows_tool: bool = True, arguments: Mapping[str, Any] | None = None) -> GatedCall:
+        arguments, problem = arguments or self.arguments, self.decision.problem
         signature = self._signature(self.tool if knows_tool else None, arguments)
         return GatedCall(
             action=self.name,
@@ -368,10 +360,7 @@ class ToolCase:
             policy=self.policy,
             scope=self.scope,
             entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id),
-            coverage=Coverage(None, signature, None)
-            if self.decision.problem is None
-            else _NotHeld(self.decision.problem, signature),
-            at_least=at_least,
+            coverage=Coverage(None, signature, None) if problem is None else _NotHeld(problem, signature),
         )
 
     def decide(self, *, is_changed: bool = False) -> ToolDecision:
@@ -379,7 +368,8 @@ class ToolCase:
         self.decision = so_far = self.validate(keeps=True)
         if so_far.consent == INVALID:
             return so_far
-        case = self.as_gated(at_least=InterventionLevel.CONFIRM if is_changed else None)
+        case = self.as_gated()
+        case.at_least = InterventionLevel.CONFIRM if is_changed else None
         assessment = self.scope.assess(case)
         decision = Decision.of(assessment, case.rules()).to_dict(so_far.digest)
         found = ToolDecision.from_dict(

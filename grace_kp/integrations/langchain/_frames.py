@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Task: TypeAlias = asyncio.Task[object]
     Watch: TypeAlias = tuple[ref[Task], Callable[[Task], None]]
+    Attempt: TypeAlias = tuple["Frame", tuple[str, str], int]
 
 MAX_OBJECTIVE = 2_000
 EVERY = "*"
@@ -63,18 +64,6 @@ def unwatch(watch: Watch) -> None:
         task.remove_done_callback(watch[1])
 
 
-class RunFailures:
-    """The failures of one run that no callback reports."""
-
-    __slots__ = ("attempts", "names")
-
-    def __init__(self) -> None:
-        self.attempts: dict[str, tuple[Frame, tuple[str, str], int]] = {}
-        """First failed attempts of nodes, by place. They count once the node is tried again."""
-        self.names: set[str] = set()
-        """Places, parsers and schemas that failed before."""
-
-
 class Frame:
     """One open event: the call or run that it belongs to, and the call or run that ends with it.
 
@@ -84,8 +73,9 @@ class Frame:
     __slots__ = ("here", "home", "keys", "leaf", "name", "own", "parent", "searched", "seen", "thread")
 
     checkpoint: str | None = None
-    failures: RunFailures | None = None
-    """For the frame of a run."""
+    failures: dict[str, Attempt | None] | None = None
+    """For the frame of a run, what no callback reports: the places, parsers and schemas that failed before. A first failed attempt of a node
+    counts once the node is tried again."""
     inputs: object = None
     interrupts: tuple[str, ...] = ()
     is_agent_model: bool = False
@@ -98,7 +88,7 @@ class Frame:
     places: set[str] | None = None
     quiet: bool = False
     raised: tuple[BaseException, ...] = ()
-    """Exceptions inside a node that the trace holds already."""
+    """Exceptions inside a node or run that the trace holds already."""
     start: int = 0
     steps: tuple[int, int] | None = None
     """The first and last step of the thread, for the frame of a graph."""

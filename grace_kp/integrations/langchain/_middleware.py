@@ -30,7 +30,7 @@ from grace_kp.integrations.langchain._calls import (
 )
 from grace_kp.integrations.langchain._node import number_of_send, resumable, tools_of_graph
 from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, guard_tools
-from grace_kp.integrations.langchain._tool_run import ToolRun, refused_by_schema
+from grace_kp.integrations.langchain._tool_run import ToolRun
 from grace_kp.integrations.langchain._turn import STATE, GatedCalls
 from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec
@@ -110,7 +110,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if (existing := grace._existing_gates()) is not None:
             for name in self._gates.names:
                 existing.policies.for_action(name, self._gates.entry_for(name))
-        GatedTools.of(grace.recorder).add(self)
+        GatedTools.of(grace.recorder).add(self.needs_decision)
 
     def policy_for(self, tool: str) -> Policy | None:
         """Return the policy of a tool; None where the tool is not gated."""
@@ -119,14 +119,16 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             own = self._default if own is None else own.combined(self._default)
         return gates.entry_for(tool) if own is None else gates.policy_for(tool, GateSpec(policy=own))
 
-    def needs_decision(self, tool: str) -> bool:
-        """Return whether a tool below this agent must not start without a decision.
+    def needs_decision(self, tool: str) -> bool | None:
+        """Return whether a tool below this agent must not start without a decision; None where the tool is not gated.
 
         This holds for every gated tool, except for tools gated by `default` alone with a floor below CONFIRM.
         """
         policy = self.policy_for(tool)
+        if policy is None:
+            return None
         named = self._gates.stated_for(tool, self._known) or self.grace._gates().entry_for(tool)
-        return policy is not None and (named is not None or policy.floor not in {None, "silent", "notify"})
+        return named is not None or policy.floor not in {None, "silent", "notify"}
 
     def _known(self) -> set[str]:
         return self._offered or set()
@@ -188,12 +190,10 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             if policy is None:
                 continue
             tool = (known or {}).get(call["name"]) or self._tools.get(call["name"])
-            key, is_unknown = call_key(call, calls[:number]), tool is None and known is not None
-            cases.append(
-                ToolCase(
-                    self.grace, call, policy, tool, state=state, judge=self.judge, state_key=key, is_unknown=is_unknown
-                )
-            )
+            key = call_key(call, calls[:number])
+            case = ToolCase(self.grace, call, policy, tool, state=state, judge=self.judge, state_key=key)
+            case.is_unknown = tool is None and known is not None
+            cases.append(case)
         return cases
 
     # Ask: in a node after the model
@@ -218,40 +218,40 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Let the decided call run, once."""
         run = self._run(request)
+        if isinstance(run, ToolRun):
+
+            def start(_consent: Consent) -> Any:
+                with guard_tools(self.needs_decision, run.tool_consent):
+                    result = handler(run.request)
+                return run.add_notice(result)
+
+            return run.message(drive(execution(run), start))
         if isinstance(run, ToolMessage):
             return run
-        if not isinstance(run, ToolRun):
-            try:
-                with guard_tools(self, run):
-                    return handler(request if run is None else run.hold_request(request, request.tool))
-            except NotStarted as error:
-                return message_for(request.tool_call, f"{error}.")
-
-        def start(_consent: Consent) -> Any:
-            with run.guard(self):
-                result = handler(run.request)
-            return run.add_notice(result)
-
-        return run.message(drive(execution(run), start))
+        try:
+            with guard_tools(self.needs_decision, run):
+                return handler(request if run is None else run.hold_request(request, request.tool))
+        except NotStarted as error:
+            return message_for(request.tool_call, f"{error}.")
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_tool_call` for async agents."""
         run = await _off_loop(_must_look_up(), self._run, request)
+        if isinstance(run, ToolRun):
+
+            async def start(_consent: Consent) -> Any:
+                with guard_tools(self.needs_decision, run.tool_consent):
+                    result = await handler(run.request)
+                return run.add_notice(result)
+
+            return run.message(await drive_async(execution(run), start))
         if isinstance(run, ToolMessage):
             return run
-        if not isinstance(run, ToolRun):
-            try:
-                with guard_tools(self, run):
-                    return await handler(request if run is None else run.hold_request(request, request.tool))
-            except NotStarted as error:
-                return message_for(request.tool_call, f"{error}.")
-
-        async def start(_consent: Consent) -> Any:
-            with run.guard(self):
-                result = await handler(run.request)
-            return run.add_notice(result)
-
-        return run.message(await drive_async(execution(run), start))
+        try:
+            with guard_tools(self.needs_decision, run):
+                return await handler(request if run is None else run.hold_request(request, request.tool))
+        except NotStarted as error:
+            return message_for(request.tool_call, f"{error}.")
 
     def _run(self, request: Any) -> ToolRun | ToolConsent | ToolMessage | None:
         """Return the execution of a gated call, or the message in its place."""
@@ -277,7 +277,9 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             if decision.consent == INVALID:
                 if isinstance(getattr(tool, "args_schema", None), dict):
                     # LangChain does not check such a schema, and the tool would get the call.
-                    return message_for(call, refused_by_schema(call, decision.problem or ""))
+                    error = f"with kwargs {call['args']} with error:\n {decision.problem or ''}"
+                    text = f"Error invoking tool '{call['name']}' {error}\n Please fix the error and try again."
+                    return message_for(call, text)
                 return ToolConsent(case.name, "", again_after_failure=True, proposed=decision.digest)
             if decision.consent == REFUSED and decision.problem:
                 return message_for(call, decision.problem, "success" if decision.answers else "error")

@@ -68,14 +68,14 @@ def gated_node(
     guard(node)  # raises GateError now, not when the graph runs
     first = next(iter(inspect.signature(node).parameters), "state")
 
-    def prepare(state: Any, call: Callable[[Any], Any]) -> tuple[Any, dict[str, Any]]:
+    def prepare(state: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         shown = {first: state} if show is None else {name: state[name] for name in show if name in state}
 
         def act(**changed: Any) -> Any:
-            return call(changed[first] if show is None else {**state, **changed})
+            return node(changed[first] if show is None else {**state, **changed}, *args, **kwargs)
 
         async def act_async(**changed: Any) -> Any:
-            return await call(changed[first] if show is None else {**state, **changed})
+            return await act(**changed)
 
         action: Any = act_async if inspect.iscoroutinefunction(node) else act
         keyword = inspect.Parameter.KEYWORD_ONLY
@@ -83,30 +83,29 @@ def gated_node(
         action.__name__ = action.__qualname__ = action_name
         return guard(action), shown
 
-    def handle_refusal(state: Any, error: ActionNotApproved) -> Any:
-        if otherwise is None:
-            raise error
-        return otherwise(state, error)
-
     if inspect.iscoroutinefunction(node):
 
         @functools.wraps(node)
         async def gate_async(state: Any, *args: Any, **kwargs: Any) -> Any:
-            action, shown = prepare(state, lambda changed: node(changed, *args, **kwargs))
+            action, shown = prepare(state, args, kwargs)
             try:
                 return await action(**shown)
             except ActionNotApproved as error:
-                return handle_refusal(state, error)
+                if otherwise is None:
+                    raise
+                return otherwise(state, error)
 
         return gate_async
 
     @functools.wraps(node)
     def gate(state: Any, *args: Any, **kwargs: Any) -> Any:
-        action, shown = prepare(state, lambda changed: node(changed, *args, **kwargs))
+        action, shown = prepare(state, args, kwargs)
         try:
             return action(**shown)
         except ActionNotApproved as error:
-            return handle_refusal(state, error)
+            if otherwise is None:
+                raise
+            return otherwise(state, error)
 
     return gate
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.integrations.langchain._frames import Chain, RunFailures, input_by_name
+from grace_kp.integrations.langchain._frames import input_by_name
 from grace_kp.integrations.langchain._messages import answer_of, documents_in, fields_of, reply_of, text_of, tool_result
 from grace_kp.record import CLOSED, FAILED, HOST, NOT_CAPTURED, RETRIEVER, TOOL, Call, ModelCall, call_in
 from grace_kp.trace import render_text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from langchain_core.outputs import LLMResult
 
-    from grace_kp.integrations.langchain._frames import Frame, Specs
+    from grace_kp.integrations.langchain._frames import Attempt, Frame, Specs
 
 
 def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
@@ -97,20 +97,19 @@ _HOOKS = (".before_agent", ".before_model", ".after_model", ".after_agent")
 """Nodes of an agent's middleware. If they answer a call, they reject it; the tool did not fail."""
 
 
-def failures_of(frame: Frame) -> RunFailures:
-    home = frame.home
-    if home.failures is None:
-        home.failures = RunFailures()
-    return home.failures
+def failures_of(frame: Frame) -> dict[str, Attempt | None]:
+    frame.home.failures = frame.home.failures or {}
+    return frame.home.failures
 
 
-def mark_recorded(frame: Frame, error: BaseException) -> None:
-    """Note that an exception is in the trace, so that the surrounding node does not count it again."""
-    above: Frame | None = frame
-    while above is not None and not above.is_node:
-        above = None if above is above.home else above.parent
-    if isinstance(above, Chain):
-        above.raised = (*above.raised[-MAX_SEEN:], error)
+def mark_recorded(frame: Frame, error: BaseException) -> bool:
+    """Note in the surrounding node or run that an exception is in the trace, so that it counts once; return whether it is new there."""
+    above: Any = frame
+    while not above.is_node and above is not above.home:
+        above = above.parent or above.home
+    is_new = all(error is not known for known in above.raised)
+    above.raised = (*above.raised[-MAX_SEEN:], error)
+    return is_new
 
 
 def _passes_through(frame: Frame, error: BaseException) -> bool:
@@ -134,24 +133,23 @@ class Unreported:
     def node_started(self, frame: Frame) -> None:
         """Record the previous attempt as failed if a node begins again at the same place."""
         failures = frame.home.failures
-        if failures is None or not failures.attempts or frame.place is None:
-            return
-        before = failures.attempts.pop(frame.place, None)
-        if before is not None:
-            earlier, error, end = before
-            self._failed_attempt(earlier, error, end)
-            failures.names.add(frame.place)
+        if failures and frame.place is not None and (before := failures.get(frame.place)) is not None:
+            self._failed_attempt(*before)
+            failures[frame.place] = None
 
-    def node_failed(self, frame: Frame, error: BaseException) -> None:
-        """Record a failed node. A first failure counts only once the node is tried again."""
+    def part_failed(self, frame: Frame, error: BaseException) -> None:
+        """Record a failed node or parser. The first failure of a node counts only once the node is tried again."""
         failures = failures_of(frame)
-        if frame.place is None or HOST.status_after(error) != FAILED or _passes_through(frame, error):
+        if frame.is_parser and mark_recorded(frame, error):  # a stream passes the error of a model on
+            failures[f"parser:{frame.name}"] = None
+            self._record(frame, frame.name, {"input": frame.inputs}, error=error, start=frame.start)
+        if not frame.is_node or frame.place is None or _passes_through(frame, error):
             return
         described, end = frame.run.owner.describe(error), frame.run.clock()
-        if frame.place in failures.names:
+        if frame.place in failures:
             self._failed_attempt(frame, described, end)
         else:
-            failures.attempts[frame.place] = (frame, described, end)
+            failures[frame.place] = (frame, described, end)
 
     def _failed_attempt(self, frame: Frame, error: tuple[str, str], end: int) -> None:
         call = self._record(frame, frame.name, {"input": frame.inputs}, error=error, start=frame.start)
@@ -163,8 +161,8 @@ class Unreported:
     def node_ended(self, frame: Frame, outputs: object) -> None:
         """Record the failed calls in the output of a node or chain."""
         failures = frame.home.failures
-        if frame.is_node and failures is not None and frame.place in failures.names:
-            failures.names.discard(frame.place)
+        if frame.is_node and failures and frame.place in failures:
+            del failures[frame.place]
             self._record(frame, frame.name, {"input": frame.inputs}, result=outputs, start=frame.start)
         if type(outputs) is str:
             return  # a string holds no messages
@@ -186,8 +184,7 @@ class Unreported:
         if is_agent and any(call.child is not None for call in calls.values()):
             return  # the trace of the nested agent holds these calls
         old = {message.tool_call_id for message in _messages_in(frame.inputs) if _is_tool(message)}
-        answered = _answered_in(frame.inputs)
-        proposed = {call.get("id"): call for call in _proposed_in(frame.inputs) if call.get("id") not in answered}
+        proposed = _open_calls(frame.inputs)
         reported = [call.spec.name for call in calls.values()]
         for message in failed:
             if message.tool_call_id in old and message.tool_call_id not in proposed:
@@ -210,22 +207,16 @@ class Unreported:
             call, text = proposed[message.tool_call_id], text_of(message)
             name, arguments = str(call["name"]), call.get("args") or {}
             if failed:
-                failures.names.add(f"schema:{name}")
+                failures[f"schema:{name}"] = None
                 self._record(frame, name, arguments, error=("StructuredOutputError", text))
-            elif f"schema:{name}" in failures.names:
+            elif f"schema:{name}" in failures:
                 self._record(frame, name, arguments, result=text)
 
     # Parsers and models
 
     def parser_ended(self, frame: Frame, outputs: object) -> None:
-        failures = frame.home.failures
-        if failures is not None and f"parser:{frame.name}" in failures.names:
+        if f"parser:{frame.name}" in (frame.home.failures or ()):
             self._record(frame, frame.name, {"input": frame.inputs}, result=outputs)
-
-    def parser_failed(self, frame: Frame, error: BaseException) -> None:
-        mark_recorded(frame, error)
-        failures_of(frame).names.add(f"parser:{frame.name}")
-        self._record(frame, frame.name, {"input": frame.inputs}, error=error, start=frame.start)
 
     def model_ended(self, frame: Frame, response: object) -> None:
         """Record proposed calls whose arguments cannot be read."""
@@ -295,23 +286,17 @@ def _messages_in(inputs: object) -> list[Any]:
     return list(found[:MAX_MESSAGES]) if isinstance(found, list | tuple) else []
 
 
-def _answered_in(inputs: object) -> set[str]:
-    """Return the ids of calls of the last model message that were answered before a node began."""
-    answered: set[str] = set()
-    for message in reversed(_messages_in(inputs)):
-        if fields_of(message).get("tool_calls"):
-            return answered
+def _open_calls(inputs: object) -> dict[Any, Mapping[str, Any]]:
+    """Return the calls that a node should execute, by id: a single one, or those of the last model message that have no answer yet."""
+    proposed: Any = ()
+    messages, answered = _messages_in(inputs), set()
+    for message in reversed(messages):
+        if proposed := fields_of(message).get("tool_calls") or ():
+            break
         if _is_tool(message):
             answered.add(message.tool_call_id)
-    return set()
-
-
-def _proposed_in(inputs: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the calls that a node should execute: a single call, or the calls of the last model message."""
+    calls = [*(part for part in messages if isinstance(part, Mapping) and part.get("type") == "tool_call"), *proposed]
     if isinstance(inputs, Mapping) and isinstance(inputs.get("tool_call"), Mapping):
-        yield inputs["tool_call"]
-        return
-    messages = _messages_in(inputs)
-    yield from (part for part in messages if isinstance(part, Mapping) and part.get("type") == "tool_call")
-    proposed = next((calls for message in reversed(messages) if (calls := fields_of(message).get("tool_calls"))), ())
-    yield from (call for call in proposed if isinstance(call, Mapping))
+        calls = [inputs["tool_call"]]
+    found = {call.get("id"): call for call in calls if isinstance(call, Mapping)}
+    return {name: call for name, call in found.items() if not proposed or name not in answered}

@@ -23,7 +23,7 @@ from grace_kp.integrations.langchain._interrupts import APPROVALS, approvals_in
 from grace_kp.trace import error_text, redacted_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from grace_kp.approvals import Inbox, Tables
 
@@ -57,7 +57,8 @@ def keep_thread(tables: Tables, configurable: Mapping[str, Any]) -> None:
     thread = configurable.get("thread_id", "")
     name = _name(str(thread), str(configurable.get("checkpoint_ns", "")).partition(":")[0])
     values = {name: value for name, value in configurable.items() if name not in _OWN and not name.startswith("__")}
-    plain = {name: value for name, value in values.items() if _is_plain(value)}
+    types = {type(None), bool, int, float, str}
+    plain = {name: it for name, it in values.items() if type(it) in types and len(str(it)) <= MAX_TEXT}
     hidden = redacted_arguments(plain, identifiers=False)[1]
     kept = {name: plain[name] for name in [name for name in plain if name not in hidden][:MAX_VALUES]}
     document = {"configurable": kept, "left_out": sorted(values.keys() - kept.keys()), "at": time.time()}
@@ -71,10 +72,6 @@ def keep_thread(tables: Tables, configurable: Mapping[str, Any]) -> None:
 
 def _name(thread: str, node: str) -> str:
     return json.dumps([thread, node])
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or type(value) in {bool, int, float} or (type(value) is str and len(value) <= MAX_TEXT)
 
 
 def waiting_threads(tables: Tables, thread: str | None = None) -> list[WaitingThread]:
@@ -111,7 +108,7 @@ def begin_carrying(tables: Tables, thread: WaitingThread) -> str | None:
 
 
 def end_carrying(
-    tables: Tables, thread: WaitingThread, token: str, *, over: Sequence[str] = (), refused: Sequence[str] = ()
+    tables: Tables, thread: WaitingThread, token: str, *, over: Collection[str] = (), refused: Sequence[str] = ()
 ) -> None:
     """End the claim with this token; forget the nodes in `over`, and note the requests in `refused`."""
     with tables.transaction() as writes:
@@ -134,23 +131,23 @@ _NOT_YET = frozenset({ApprovalState.PENDING, ApprovalState.CLAIMED, ApprovalStat
 """States that do not let the graph continue: undecided, running, or with an unknown outcome."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ready:
     """A thread that is about to be resumed."""
 
     thread: WaitingThread
     token: str
-    config: dict[str, Any]
     answers: dict[str, Any]
     """By the id of the interrupt."""
+    outcome: Resumed | None = None
 
     @property
     def approvals(self) -> tuple[str, ...]:
         return tuple(approval for answer in self.answers.values() for approval in answer[APPROVALS])
 
-    def report(self, output: Any = None, error: Exception | None = None) -> Resumed:
+    def end(self, output: Any = None, error: Exception | None = None) -> None:
         paused = isinstance(output, dict) and bool(output.get("__interrupt__"))
-        return Resumed(
+        self.outcome = Resumed(
             thread=self.thread.id,
             approvals=self.approvals,
             state="raised" if error is not None else "paused" if paused else "finished",
@@ -160,119 +157,106 @@ class Ready:
         )
 
 
-def resume_graph(
-    inbox: Inbox, graph: Any, *, thread: str | None, limit: int | None, config: Mapping[str, Any] | None
-) -> list[Resumed]:
-    """Resume the threads whose requests are decided; see `Approvals.resume`."""
-    _check(graph, limit)
-    found: list[Resumed] = []
-    for each in _candidates(inbox, graph, thread):
-        if limit is not None and sum(resumed.state != "left" for resumed in found) >= limit:
-            break
-        merged = _config(each, config)
-        taken = _claim(inbox, graph, each, merged, graph.get_state(merged))
-        if not isinstance(taken, Ready):
-            found += taken
-            continue
-        outcome: Resumed | None = None
+class Resumption:
+    """The threads of a graph that are resumed one after the other."""
+
+    def __init__(
+        self, inbox: Inbox, graph: Any, *, thread: str | None, limit: int | None, config: Mapping[str, Any] | None
+    ) -> None:
+        if not callable(getattr(graph, "get_state", None)) or getattr(graph, "checkpointer", True) in (None, False):
+            kind = type(graph).__name__
+            raise GraceError(f"resume takes a compiled graph with a checkpointer, not {kind} without one")
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise ValueError(f"limit must be a whole number of 1 or more, or None, not {limit!r:.40}")
+        self._inbox, self._graph, self._nodes = inbox, graph, getattr(graph, "nodes", None)
+        self._thread, self._limit, self._base_config = thread, limit, config
+        self.found: list[Resumed] = []
+
+    def threads(self) -> list[WaitingThread]:
+        found = waiting_threads(self._inbox.tables, None if self._thread is None else str(self._thread))
+        if self._thread is not None or self._nodes is None:
+            return found
+        return [each for each in found if any(node in self._nodes for node in each.nodes)]
+
+    def until_limit(self, threads: list[WaitingThread]) -> Iterator[WaitingThread]:
+        for each in threads:
+            if self._limit is not None and sum(resumed.state != "left" for resumed in self.found) >= self._limit:
+                return
+            yield each
+
+    def config(self, thread: WaitingThread) -> dict[str, Any]:
+        merged = dict(self._base_config or {})
+        name = thread.id if thread.number is None else thread.number
+        merged["configurable"] = {**thread.configurable, **merged.get("configurable", {}), "thread_id": name}
+        return merged
+
+    def claim(self, thread: WaitingThread, config: dict[str, Any], state: Any) -> Ready | None:
+        """Claim a thread and return the answers to resume it with; else note why it is not resumed."""
+        tables = self._inbox.tables
+        interrupts = [each for task in getattr(state, "tasks", ()) for each in getattr(task, "interrupts", ())]
+        waiting = {str(interrupt.id): ids for interrupt in interrupts if (ids := approvals_in(interrupt.value))}
+        answers = {name: {APPROVALS: ids} for name, ids in waiting.items() if self._can_continue(thread, ids)}
+        if not answers:
+            if not waiting and getattr(state, "created_at", None) is not None:
+                end_carrying(tables, thread, "", over=self._nodes or ())
+            return None
+        missing = sorted({*thread.left_out} - {*config["configurable"]})
+        problem = f"its configuration had values that are not kept: {', '.join(missing)}; pass them with config="
+        if not missing:
+            token = begin_carrying(tables, thread)
+            if token is not None:
+                return Ready(thread, token, answers)
+            problem = "another process is resuming it"
+        self.found.append(Resumed(thread=thread.id, state="left", problem=problem))
+        return None
+
+    def _can_continue(self, thread: WaitingThread, ids: list[str]) -> bool:
+        if thread.refused.issuperset(ids):
+            return False
         try:
-            outcome = taken.report(graph.invoke(Command(resume=taken.answers), taken.config))
-        except Exception as error:  # noqa: BLE001 — the other threads are still resumed
-            outcome = taken.report(error=error)
-        finally:
-            _close(inbox, graph, taken, outcome)
-        found.append(outcome)
-    return found
+            return not {self._inbox.requests.get(approval).state for approval in ids} & _NOT_YET
+        except ApprovalError:  # requests of another store
+            return False
+
+    def close(self, ready: Ready) -> None:
+        outcome, requests, refused = ready.outcome, self._inbox.requests, []
+        if outcome is not None:
+            self.found.append(outcome)
+            if isinstance(outcome.error, ActionNotApproved):
+                refused = [approval for approval in ready.approvals if not FOLLOWING[requests.get(approval).state]]
+        over = self._nodes or () if outcome is not None and outcome.state == "finished" else ()
+        end_carrying(self._inbox.tables, ready.thread, ready.token, over=over, refused=refused)
 
 
-async def aresume_graph(
-    inbox: Inbox, graph: Any, *, thread: str | None, limit: int | None, config: Mapping[str, Any] | None
-) -> list[Resumed]:
+def resume_graph(inbox: Inbox, graph: Any, **chosen: Any) -> list[Resumed]:
+    """Resume the threads whose requests are decided; see `Approvals.resume`."""
+    resuming = Resumption(inbox, graph, **chosen)
+    for each in resuming.until_limit(resuming.threads()):
+        config = resuming.config(each)
+        ready = resuming.claim(each, config, graph.get_state(config))
+        if ready is not None:
+            try:
+                ready.end(graph.invoke(Command(resume=ready.answers), config))
+            except Exception as error:  # noqa: BLE001 — the other threads are still resumed
+                ready.end(error=error)
+            finally:
+                resuming.close(ready)
+    return resuming.found
+
+
+async def aresume_graph(inbox: Inbox, graph: Any, **chosen: Any) -> list[Resumed]:
     """`resume_graph` without blocking the event loop."""
     import asyncio
 
-    _check(graph, limit)
-    found: list[Resumed] = []
-    for each in await asyncio.to_thread(_candidates, inbox, graph, thread):
-        if limit is not None and sum(resumed.state != "left" for resumed in found) >= limit:
-            break
-        merged = _config(each, config)
-        state = await graph.aget_state(merged)
-        taken = await asyncio.to_thread(_claim, inbox, graph, each, merged, state)
-        if not isinstance(taken, Ready):
-            found += taken
-            continue
-        outcome: Resumed | None = None
-        try:
-            outcome = taken.report(await graph.ainvoke(Command(resume=taken.answers), taken.config))
-        except Exception as error:  # noqa: BLE001 — as in `resume_graph`
-            outcome = taken.report(error=error)
-        finally:
-            await asyncio.to_thread(_close, inbox, graph, taken, outcome)
-        found.append(outcome)
-    return found
-
-
-def _check(graph: Any, limit: int | None) -> None:
-    if not callable(getattr(graph, "get_state", None)) or getattr(graph, "checkpointer", True) in (None, False):
-        raise GraceError(f"resume takes a compiled graph with a checkpointer, not {type(graph).__name__} without one")
-    if limit is not None and (type(limit) is not int or limit < 1):
-        raise ValueError(f"limit must be a whole number of 1 or more, or None, not {limit!r:.40}")
-
-
-def _candidates(inbox: Inbox, graph: Any, thread: str | None) -> list[WaitingThread]:
-    found = waiting_threads(inbox.tables, None if thread is None else str(thread))
-    nodes = getattr(graph, "nodes", None)
-    if thread is not None or nodes is None:
-        return found
-    return [each for each in found if any(node in nodes for node in each.nodes)]
-
-
-def _config(thread: WaitingThread, config: Mapping[str, Any] | None) -> dict[str, Any]:
-    merged = dict(config or {})
-    name = thread.id if thread.number is None else thread.number
-    merged["configurable"] = {**thread.configurable, **merged.get("configurable", {}), "thread_id": name}
-    return merged
-
-
-def _claim(
-    inbox: Inbox, graph: Any, thread: WaitingThread, config: dict[str, Any], state: Any
-) -> Ready | list[Resumed]:
-    """Claim a thread and return the answers to resume it with, or why it is not resumed."""
-    interrupts = [each for task in getattr(state, "tasks", ()) for each in getattr(task, "interrupts", ())]
-    waiting = {str(interrupt.id): ids for interrupt in interrupts if (ids := approvals_in(interrupt.value))}
-    answers = {interrupt: {APPROVALS: ids} for interrupt, ids in waiting.items() if _can_continue(inbox, thread, ids)}
-    if not answers:
-        if not waiting and getattr(state, "created_at", None) is not None:
-            end_carrying(inbox.tables, thread, "", over=_nodes(graph, thread))
-        return []
-    missing = sorted({*thread.left_out} - {*config["configurable"]})
-    problem = f"its configuration had values that are not kept: {', '.join(missing)}; pass them with config="
-    if not missing:
-        token = begin_carrying(inbox.tables, thread)
-        if token is not None:
-            return Ready(thread, token, config, answers)
-        problem = "another process is resuming it"
-    return [Resumed(thread=thread.id, state="left", problem=problem)]
-
-
-def _can_continue(inbox: Inbox, thread: WaitingThread, ids: list[str]) -> bool:
-    if thread.refused.issuperset(ids):
-        return False
-    try:
-        return not {inbox.requests.get(approval).state for approval in ids} & _NOT_YET
-    except ApprovalError:  # requests of another store
-        return False
-
-
-def _close(inbox: Inbox, graph: Any, ready: Ready, outcome: Resumed | None) -> None:
-    over = _nodes(graph, ready.thread) if outcome is not None and outcome.state == "finished" else ()
-    refused: list[str] = []
-    if outcome is not None and isinstance(outcome.error, ActionNotApproved):
-        refused = [approval for approval in ready.approvals if not FOLLOWING[inbox.requests.get(approval).state]]
-    end_carrying(inbox.tables, ready.thread, ready.token, over=over, refused=refused)
-
-
-def _nodes(graph: Any, thread: WaitingThread) -> tuple[str, ...]:
-    known = getattr(graph, "nodes", None) or ()
-    return tuple(node for node in thread.nodes if node in known)
+    resuming = Resumption(inbox, graph, **chosen)
+    for each in resuming.until_limit(await asyncio.to_thread(resuming.threads)):
+        config = resuming.config(each)
+        ready = await asyncio.to_thread(resuming.claim, each, config, await graph.aget_state(config))
+        if ready is not None:
+            try:
+                ready.end(await graph.ainvoke(Command(resume=ready.answers), config))
+            except Exception as error:  # noqa: BLE001 — as in `resume_graph`
+                ready.end(error=error)
+            finally:
+                await asyncio.to_thread(resuming.close, ready)
+    return resuming.found

@@ -12,7 +12,7 @@ import warnings
 import weakref
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 from langchain_core.tracers.context import register_configure_hook
@@ -24,33 +24,22 @@ from grace_kp.integrations.langchain._tool_schema import copy_values, injected_v
 from grace_kp.record import current_run, note, shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from uuid import UUID
 
-    from grace_kp.gating import Policy
     from grace_kp.record import Recorder, Run
+
+    Gates: TypeAlias = Callable[[str], bool | None]
+    """Whether a call of a tool must not start without a decision, by the tool's name; None where the tool is not gated."""
 
 REGISTRY = "langchain gates"
 HOW_TO_GATE = "give the agent that calls it a GraceMiddleware of its own"
-
-
-class GatesTools(Protocol):
-    """Gates tools by their names."""
-
-    def policy_for(self, tool: str) -> Policy | None:
-        """Return the policy of a tool; None where the tool is not gated."""
-        ...
-
-    def needs_decision(self, tool: str) -> bool:
-        """Return whether a call of the tool must not start without a decision."""
-        ...
 
 
 class ToolConsent:
     """The consent to one execution of a tool with certain arguments.
 
     Args:
-        tool: name of the tool.
         digest: SHA-256 of the call.
         again_after_failure: whether the tool may start again after it has raised.
         values: the arguments that the tool runs with; None where the tool must refuse the call.
@@ -115,10 +104,6 @@ class ToolConsent:
         tools = [held if each is tool else each for each in getattr(request.runtime, "tools", ())]
         return request.override(runtime=dataclasses.replace(request.runtime, tools=tools))
 
-    def end(self, run_id: UUID, outcome: Returned | Raised) -> None:
-        if run_id == self.run_id:
-            self.ended = outcome
-
     def problem_with(self, inputs: Mapping[str, Any], run_id: UUID, parent: UUID | None) -> str:
         """Claim the start of the tool; return why it must not start, or an empty string."""
         if self.run_id is not None and parent == self.run_id:
@@ -154,9 +139,9 @@ class ToolGuard(InlineHandler):
     ignore_agent = ignore_llm = False
     ignore_chat_model = ignore_retry = ignore_chain = ignore_retriever = ignore_custom_event = True
 
-    def __init__(self, gates: GatesTools, consent: ToolConsent | None, outer: ToolGuard | None) -> None:
+    def __init__(self, needs_decision: Gates, consent: ToolConsent | None, outer: ToolGuard | None) -> None:
         super().__init__()
-        self._gates = gates
+        self._needs_decision = needs_decision
         self._consent = consent
         self._outer = outer
 
@@ -180,11 +165,11 @@ class ToolGuard(InlineHandler):
                 raise NotStarted(problem)
             return
         guard: ToolGuard | None = innermost
-        while guard is not None and guard._gates.policy_for(name) is None:
+        while guard is not None and (needs_decision := guard._needs_decision(name)) is None:
             guard = guard._outer
         if guard is None:
             return
-        if guard._gates.needs_decision(name):
+        if needs_decision:
             problem = f"this call of `{name}` has no decision"
             record_undecided(name, arguments, current_run(), outcome="cancelled", problem=problem)
             raise NotStarted(f"{problem}, which is gated: {HOW_TO_GATE}; it was not run")
@@ -201,8 +186,8 @@ class ToolGuard(InlineHandler):
 
     def _end(self, run_id: UUID, outcome: Returned | Raised) -> None:
         consent = (_GUARD.get() or self)._consent
-        if consent is not None:
-            consent.end(run_id, outcome)
+        if consent is not None and consent.run_id == run_id:
+            consent.ended = outcome
 
 
 _GUARD: ContextVar[ToolGuard | None] = ContextVar("grace_kp_tool_guard", default=None)
@@ -210,9 +195,9 @@ register_configure_hook(_GUARD, inheritable=True, handle_class=ToolGuard)
 
 
 @contextmanager
-def guard_tools(gates: GatesTools, consent: ToolConsent | None) -> Iterator[None]:
+def guard_tools(needs_decision: Gates, consent: ToolConsent | None) -> Iterator[None]:
     """Check every tool that starts in this block; `consent` permits one execution."""
-    token = _GUARD.set(ToolGuard(gates, consent, _GUARD.get()))
+    token = _GUARD.set(ToolGuard(needs_decision, consent, _GUARD.get()))
     try:
         yield
     finally:
@@ -223,7 +208,7 @@ class GatedTools:
     """The tools gated by the middlewares of one runtime, for handlers that see a tool start outside any guard."""
 
     def __init__(self) -> None:
-        self.gates: tuple[weakref.ref[GatesTools], ...] = ()
+        self.gates: tuple[weakref.WeakMethod[Gates], ...] = ()
         self._warned: set[str] = set()
 
     @classmethod
@@ -231,13 +216,13 @@ class GatedTools:
         found: GatedTools = recorder.adapters.setdefault(REGISTRY, cls())
         return found
 
-    def add(self, gates: GatesTools) -> None:
-        self.gates = (*(ref for ref in self.gates if ref() is not None), weakref.ref(gates))
+    def add(self, needs_decision: Gates) -> None:
+        self.gates = (*(ref for ref in self.gates if ref() is not None), weakref.WeakMethod(needs_decision))
 
     def check(self, tool: str, inputs: Mapping[str, Any], run: Run | None) -> None:
         """Record a start of a gated tool outside any guard, and warn once for each tool."""
         gates = [] if _GUARD.get() is not None else [ref() for ref in self.gates]
-        if not any(each is not None and each.policy_for(tool) for each in gates):
+        if all(each is None or each(tool) is None for each in gates):
             return
         problem = "the tool ran without a decision, outside the agent that gates it"
         record_undecided(tool, inputs, run, outcome="ungated", problem=problem)

@@ -21,7 +21,7 @@ from grace_kp.integrations.langchain._calls import (
     restored_values,
 )
 from grace_kp.integrations.langchain._inbox_calls import InboxCall
-from grace_kp.integrations.langchain._tool_guard import ToolConsent, call_digest, guard_tools
+from grace_kp.integrations.langchain._tool_guard import ToolConsent, call_digest
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
     NotHeld,
@@ -34,12 +34,10 @@ from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
 
     from grace_kp.gating import Outcome
     from grace_kp.integrations.langchain._calls import ToolCase
     from grace_kp.integrations.langchain._node import RunningNode
-    from grace_kp.integrations.langchain._tool_guard import GatesTools
     from grace_kp.runtime import Grace
 
 NOTICE = (
@@ -65,7 +63,7 @@ class ToolRun(Execution):
             self._values, self._digest, self._unreadable = case.arguments, "", str(error)
         self.entry = entry_for(decision, case.arguments)
         self.consent = Consent(None, self._digest, modified=decision.args is not None)
-        self._tool_consent = ToolConsent(
+        self.tool_consent = ToolConsent(
             self.name,
             self._digest,
             again_after_failure=self.again_after_failure,
@@ -77,7 +75,7 @@ class ToolRun(Execution):
         call = {**request.tool_call, "args": dict(self._values)}
         self.request = request.override(tool_call=call) if request.tool is case.tool else request
         if self._is_watched and self._is_held:
-            self.request = self._tool_consent.hold_request(self.request, case.tool)
+            self.request = self.tool_consent.hold_request(self.request, case.tool)
         gates = grace._gates()
         self._ledger_key = ledger_key(getattr(program, "thread", ""), decision.message, decision.id, case.call)
         self.ledger_entry = LedgerEntry(gates.in_memory if program is None else lambda: gates.ledger, self._ledger_key)
@@ -162,7 +160,7 @@ class ToolRun(Execution):
 
     def has_started(self) -> bool:
         """Return whether the tool started; without a way to watch it, assume that it did."""
-        return self._tool_consent.run_id is not None or not (self._is_watched or self._case.tool is None)
+        return self.tool_consent.run_id is not None or not (self._is_watched or self._case.tool is None)
 
     def result_to_keep(self, result: object) -> tuple[object, bool]:
         """Return a result in the ledger's form, and whether the ledger can keep it."""
@@ -172,12 +170,9 @@ class ToolRun(Execution):
 
     def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
         """Return how the tool itself ended: a middleware may hide its error, or get a refusal for a second start."""
-        consent = self._tool_consent
+        consent = self.tool_consent
         is_other = consent.refused_again or isinstance(consent.ended, Raised)
         return consent.ended if is_other and consent.ended is not None else outcome
-
-    def guard(self, gates: GatesTools) -> AbstractContextManager[None]:
-        return guard_tools(gates, self._tool_consent)
 
     def add_notice(self, result: Any) -> Any:
         """Return the result for the model, with a notice where a reviewer changed the call."""
@@ -217,11 +212,6 @@ class ToolRun(Execution):
 
 def ledger_key(thread: str, message: str | None, decision: str, call: Mapping[str, Any]) -> str:
     return f"langchain|{thread}|{message}|{decision}|{call.get('id')}"
-
-
-def refused_by_schema(call: Mapping[str, Any], problem: str) -> str:
-    arguments = f"Error invoking tool '{call['name']}' with kwargs {call['args']} with error:\n {problem}"
-    return f"{arguments}\n Please fix the error and try again."
 
 
 def _prefix(message: ToolMessage, notice: str) -> ToolMessage:

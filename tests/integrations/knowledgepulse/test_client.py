@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
-from tests.integrations.knowledgepulse.registry import URL, trace
+from tests.integrations.knowledgepulse.conftest import URL, trace
 from tests.trace.redaction.corpus import IDENTIFIER_FORMS, SECRET_FORMS
 
 
@@ -27,13 +27,10 @@ class TestAddresses:
         ("url", "problem"),
         [
             ("http://registry.example", "in the clear"),
-            ("ftp://registry.example", "must be an address"),
             ("registry.example", "must be an address"),
             ("https://user:pass@registry.example", "must not contain a user, a password or @"),
             ("https://registry.example/?a=1", "must be an address"),
-            ("https://registry.example/#a", "must be an address"),
             ("https://registry.example:99999", "must be an address"),
-            ("https://registry.example:port", "must be an address"),
             ("https://[::1", "must be an address"),
             ("https://registry.example/\n", "must be an address"),
             ("https://registry example", "must be an address"),

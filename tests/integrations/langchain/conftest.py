@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import operator
 import sys
 import time
@@ -11,8 +10,9 @@ from typing import Annotated, TypedDict
 
 import pytest
 
-pytest.importorskip("langchain_core", reason="needs the extra langchain")
+pytest.importorskip("langchain", reason="needs the extra langchain")
 
+from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel, FakeMessagesListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
@@ -25,10 +25,10 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command
+from langgraph.types import Command, interrupt  # noqa: F401 - for the programs of tests
 
 import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from tests import warm
 
 
@@ -118,9 +118,23 @@ def built(*nodes, state=State, **options):
     return graph.compile(**options)
 
 
+def gated_agent(grace, said, tools, gates, *, around=(), behind=(), saver="memory", name=None, **options):
+    """An agent whose model says these, with our middleware between others; without a checkpointer if `saver` is None."""
+    middleware = [*around, GraceMiddleware(grace, gates, **options), *behind]
+    saver = InMemorySaver() if saver == "memory" else saver
+    return create_agent(says(*said), tools, middleware=middleware, checkpointer=saver, name=name)
+
+
+def question(text="q"):
+    return {"messages": [("user", text)]}
+
+
+PROGRAMS_IMPORT = "tests.integrations.langchain.conftest"
+
+
 def run_program(code, *arguments):
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return warm.run(command, imports=warm.LANGGRAPH, capture_output=True, text=True, timeout=300)
+    return warm.run(command, imports=(*warm.LANGGRAPH, PROGRAMS_IMPORT), capture_output=True, text=True, timeout=300)
 
 
 def in_world(function, world):
@@ -221,6 +235,20 @@ def grace():
 
 
 @pytest.fixture
+def inbox_of():
+    """A function that returns a runtime whose gates ask in an inbox."""
+    opened = []
+
+    def make(policies=None, reviewers=None, **reviewer):
+        opened.append(runtime(reviewer=gk.InboxReviewer(**reviewer), policies=policies, reviewers=reviewers or {}))
+        return opened[-1]
+
+    yield make
+    for grace in opened:
+        grace.close()
+
+
+@pytest.fixture
 def let_pass(monkeypatch):
     """A function that sets the clock of a runtime's requests forward, by seconds."""
 
@@ -237,24 +265,12 @@ def handler(grace):
     return GraceCallbackHandler(grace)
 
 
-class Complaints(logging.Handler):
-    def __init__(self):
-        super().__init__(logging.WARNING)
-        self.said = []
-
-    def emit(self, record):
-        self.said.append(record.getMessage())
-
-
 @pytest.fixture(autouse=True)
-def _no_complaints():
+def _no_complaints(caplog):
     """LangChain swallows what a handler raises, and logs it; here that fails the test."""
-    logger = logging.getLogger("langchain_core.callbacks.manager")
-    complaints = Complaints()
-    logger.addHandler(complaints)
     yield
-    logger.removeHandler(complaints)
-    assert [] == complaints.said
+    records = caplog.get_records("call")
+    assert [] == [it.getMessage() for it in records if it.name == "langchain_core.callbacks.manager"]
 
 
 def steps(trace):

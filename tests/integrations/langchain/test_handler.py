@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import subprocess
 import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -22,9 +21,8 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from langchain_core.tracers import BaseTracer
 
-from .conftest import Docs, broken, only, rag, runtime, search, steps
+from .conftest import Docs, broken, built, only, rag, runtime, search, steps
 
 
 def test_a_retrieval_chain_is_one_run_with_a_search_and_a_thought(grace):
@@ -58,19 +56,6 @@ def test_a_tool_that_raises_and_a_run_that_goes_on(grace, handler):
         ("tool_call", "search"),
         ("observation", "found x"),
     ] == steps(only(grace))
-
-
-def test_a_model_that_fails_and_is_replaced_is_survived(grace, handler):
-    """Fallbacks show up as further roots upstream; they belong to the run all the same."""
-
-    def fail(_):
-        raise ConnectionError("down")
-
-    chain = RunnableLambda(fail, name="first").with_fallbacks([FakeListChatModel(responses=["second"])])
-    assert "second" == chain.invoke("q", {"callbacks": [handler]}).content
-    trace = only(grace)
-    assert [("thought", "second")] == steps(trace)
-    assert trace.metadata.success
 
 
 def test_failing_models_are_named(grace, handler):
@@ -154,6 +139,9 @@ def test_values_that_raise_do_no_harm(grace, handler, monkeypatch):
     chain = RunnableLambda(lambda _: hostile) | RunnableLambda(lambda value: "done")
     assert "done" == chain.invoke(hostile, {"callbacks": [handler]})
     assert "done" == chain.invoke({"messages": hostile}, {"callbacks": [handler]})
+    node = ("node", lambda _: {"messages": [hostile]})
+    assert "messages" in built(node, state=dict[str, Any]).invoke({}, {"callbacks": [handler]})
+    assert {} == handler.tracker.frames
 
 
 def test_events_that_nobody_began_do_no_harm(grace, handler):
@@ -205,25 +193,6 @@ print(grace.store.query()[0].task.objective)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert ("hello", "") == (ran.stdout.strip(), ran.stderr)
-
-
-def test_threads_do_not_mix(grace, handler):
-    """64 threads, each with a run of three tools; nothing is lost, nothing is another's."""
-
-    def agent(name):
-        return [search.invoke({"query": f"{name}-{number}"}) for number in range(3)]
-
-    chain = RunnableLambda(agent)
-    with ThreadPoolExecutor(64) as pool:
-        list(pool.map(lambda name: chain.invoke(name, {"callbacks": [handler]}), [f"t{n}" for n in range(256)]))
-    traces = grace.store.query(limit=None)
-    assert 256 == len(traces)
-    for trace in traces:
-        name = trace.task.objective
-        assert [f"{name}-{number}" for number in range(3)] == [
-            step.input["query"] for step in trace.steps if step.type == "tool_call"
-        ]
-    assert {} == handler.tracker.frames
 
 
 class TestWithDecorators:
@@ -293,48 +262,34 @@ def test_tags_and_metadata_are_kept(grace, handler):
     )  # fmt: skip
 
 
-class TestWaysOut:
-    async def test_a_cancelled_task(self, grace, handler):
-        started = asyncio.Event()
+@pytest.mark.parametrize("kind", ["tool", "chain"])
+async def test_a_cancelled_task_cancels_its_run(grace, handler, kind):
+    started = asyncio.Event()
 
-        async def wait(_):
-            started.set()
-            await asyncio.Event().wait()
+    async def wait(query: str) -> str:
+        """Wait."""
+        started.set()
+        await asyncio.Event().wait()
 
-        task = asyncio.create_task(RunnableLambda(wait).ainvoke("q", {"callbacks": [handler]}))
-        await started.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        trace = only(grace)
-        assert ("cancelled", False) == (trace.grace["status"], trace.metadata.success)
+    runnable = tool(wait) if kind == "tool" else RunnableLambda(wait)
+    task = asyncio.create_task(runnable.ainvoke({"query": "q"}, {"callbacks": [handler]}))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0)
+    trace = only(grace)
+    assert ("cancelled", False, {}) == (trace.grace["status"], trace.metadata.success, handler.tracker.frames)
 
-    async def test_a_cancelled_tool(self, grace, handler):
-        started = asyncio.Event()
 
-        @tool
-        async def slow(query: str) -> str:
-            """Wait."""
-            started.set()
-            await asyncio.Event().wait()
+@pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt, "cancelled"), (SystemExit, "exited")])
+def test_leaving_the_program_ends_the_run(grace, handler, error, status):
+    def leave(_):
+        raise error
 
-        task = asyncio.create_task(slow.ainvoke({"query": "q"}, {"callbacks": [handler]}))
-        await started.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await asyncio.sleep(0)
-        assert "cancelled" == only(grace).grace["status"]
-        assert {} == handler.tracker.frames
-
-    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-    def test_leaving_the_program(self, grace, handler, error):
-        def leave(_):
-            raise error
-
-        with pytest.raises(error):
-            RunnableLambda(leave).invoke("q", {"callbacks": [handler]})
-        assert {KeyboardInterrupt: "cancelled", SystemExit: "exited"}[error] == only(grace).grace["status"]
+    with pytest.raises(error):
+        RunnableLambda(leave).invoke("q", {"callbacks": [handler]})
+    assert status == only(grace).grace["status"]
 
 
 async def test_a_task_that_calls_many_chains_keeps_nothing_of_them(grace, handler):
@@ -360,7 +315,7 @@ async def test_a_cancelled_task_ends_every_chain_that_is_open_in_it(grace, handl
     assert {} == handler.tracker.frames
 
 
-EVENTS = [f"on_{kind}_{end}" for kind in ("chain", "llm", "tool", "retriever") for end in ("start", "end", "error")]
+EVENTS = [f"on_{kind}_{end}" for kind in ("chain", "llm", "tool") for end in ("start", "end", "error")]
 
 
 class Heard(BaseCallbackHandler):
@@ -369,50 +324,28 @@ class Heard(BaseCallbackHandler):
     def __init__(self):
         self.events = []
 
-    def on_chat_model_start(self, *args, **kwargs):
-        self.events.append("on_chat_model_start")
+    def __getattribute__(self, name):
+        if name in {*EVENTS, "on_chat_model_start"}:
+            return lambda *args, **kwargs: self.events.append(name)
+        return super().__getattribute__(name)
 
 
 class HeardAsync(AsyncCallbackHandler):
     def __init__(self):
         self.events = []
 
-    async def on_chat_model_start(self, *args, **kwargs):
-        self.events.append("on_chat_model_start")
+    def __getattribute__(self, name):
+        if name not in {*EVENTS, "on_chat_model_start"}:
+            return super().__getattribute__(name)
+
+        async def hear(*args, **kwargs):
+            self.events.append(name)
+
+        return hear
 
 
 class HeardInline(Heard):
     run_inline = True
-
-
-class HeardByTracer(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.events = []
-
-    def _persist_run(self, run):
-        def walk(one):
-            self.events.append(f"{one.run_type} {one.name} {one.end_time is not None}")
-            for child in one.child_runs:
-                walk(child)
-
-        walk(run)
-
-
-def _sync(name):
-    return lambda self, *args, **kwargs: self.events.append(name)
-
-
-def _async(name):
-    async def heard(self, *args, **kwargs):
-        self.events.append(name)
-
-    return heard
-
-
-for _name in EVENTS:
-    setattr(Heard, _name, _sync(_name))
-    setattr(HeardAsync, _name, _async(_name))
 
 
 def chain(model):
@@ -427,21 +360,8 @@ def model(request):
     return request.param
 
 
-def without_ids(event):
-    return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>", repr(event))
-
-
-async def test_event_streams_are_the_same(handler, model):
-    async def events(runnable, inputs, config):
-        found = runnable.astream_events(inputs, config, version="v2")
-        return [without_ids(event) async for event in found]
-
-    for runnable, inputs in ((chain(model), {"topic": "x"}), (model, "x")):
-        assert await events(runnable, inputs, {}) == await events(runnable, inputs, {"callbacks": [handler]})
-
-
 @pytest.mark.parametrize("way", ["ainvoke", "astream", "abatch", "agenerate"])
-@pytest.mark.parametrize("kind", [Heard, HeardAsync, HeardInline, HeardByTracer])
+@pytest.mark.parametrize("kind", [Heard, HeardAsync, HeardInline])
 async def test_other_handlers_hear_the_same(grace, model, kind, way):
     async def heard(*ours):
         theirs = kind()
@@ -476,18 +396,11 @@ async def test_other_handlers_hear_the_same_inside_a_gated_tool(others):
     """The guard of a tool call, which is an inline handler, keeps no start of a text model from other handlers."""
     from grace_kp.integrations.langchain._tool_guard import guard_tools
 
-    class Gates:
-        def policy_for(self, tool):
-            return None
-
-        def needs_decision(self, tool):
-            return False
-
     async def heard():
         handlers = [kind() for kind in others]
         await MODELS[0].agenerate(["x", "y"], callbacks=handlers)
         return [handler.events for handler in handlers]
 
     unguarded = await heard()
-    with guard_tools(Gates(), None):
+    with guard_tools(lambda tool: None, None):
         assert unguarded == await heard()

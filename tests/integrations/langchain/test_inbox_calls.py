@@ -16,7 +16,7 @@ import grace_kp as gk
 from grace_kp.gating import PolicySet
 from grace_kp.integrations.langchain import GraceMiddleware
 
-from .conftest import Script, answer, both, message_of, runtime
+from .conftest import Script, answer, both, message_of
 
 CONFIG = {"configurable": {"thread_id": "1"}}
 TWO = [("pay", {"to": "ann", "euros": 5}), ("pay", {"to": "bob", "euros": 6})]
@@ -25,9 +25,8 @@ TWO = [("pay", {"to": "ann", "euros": 5}), ("pay", {"to": "bob", "euros": 6})]
 class Desk:
     """An agent with a gated tool, whose runtime has an inbox."""
 
-    def __init__(self, calls=TWO, *, saver=None, gates=None, reviewers=None, before=(), **reviewer):
-        self.ran = []
-        self.grace = runtime(reviewer=gk.InboxReviewer(**reviewer), reviewers=reviewers or {})
+    def __init__(self, grace, calls, before):
+        self.ran, self.grace = [], grace
 
         @tool
         def pay(to: str, euros: int = 3) -> str:
@@ -36,13 +35,9 @@ class Desk:
             return f"paid {euros} to {to}"
 
         script = Script(responses=[message_of(calls), message_of("done")])
-        self.middleware = GraceMiddleware(self.grace, gates={"pay": "confirm", **(gates or {})})
+        self.middleware = GraceMiddleware(grace, gates={"pay": "confirm"})
         self.agent = create_agent(
-            script,
-            [pay],
-            middleware=[self.middleware],
-            checkpointer=saver or InMemorySaver(),
-            interrupt_before=list(before),
+            script, [pay], middleware=[self.middleware], checkpointer=InMemorySaver(), interrupt_before=list(before)
         )
 
     async def call(self, given, world):
@@ -55,11 +50,8 @@ class Desk:
         return {approval.arguments["to"]: approval for approval in self.grace.approvals.pending()}, out
 
     async def resume(self, world):
-        return (
-            self.grace.approvals.resume(self.agent)
-            if world == "sync"
-            else await self.grace.approvals.aresume(self.agent)
-        )
+        approvals = self.grace.approvals
+        return approvals.resume(self.agent) if world == "sync" else await approvals.aresume(self.agent)
 
     def states(self):
         approvals = [*self.grace.approvals.pending(), *self.grace.approvals.history()]
@@ -67,16 +59,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk_of():
-    opened = []
-
-    def make(*args, **options):
-        opened.append(Desk(*args, **options))
-        return opened[-1]
-
-    yield make
-    for desk in opened:
-        desk.grace.close()
+def desk_of(inbox_of):
+    return lambda calls=TWO, before=(), **reviewer: Desk(inbox_of(**reviewer), calls, before)
 
 
 def approve(**more):
@@ -94,12 +78,7 @@ async def test_each_call_of_a_turn_is_a_request(desk_of, world):
     asked = out["__interrupt__"][0].value["action_requests"]
     assert [waiting["ann"].id, waiting["bob"].id] == [action["approval"] for action in asked]
     assert [{"to": "ann", "euros": 5}, {"to": "bob", "euros": 6}] == [action["args"] for action in asked]
-    assert ("pay", "langgraph", "interrupt", "1") == (
-        waiting["ann"].action,
-        waiting["ann"].origin,
-        waiting["ann"].waits,
-        waiting["ann"].note["thread_id"],
-    )
+    assert ("pay", "langgraph", "1") == (waiting["ann"].action, waiting["ann"].origin, waiting["ann"].note["thread_id"])
 
 
 @both
@@ -115,17 +94,6 @@ async def test_an_agent_goes_on_when_all_calls_are_decided(desk_of, world):
     assert "not him" in refused
     assert 'The call that ran: pay with {"to": "ann", "euros": 4}.\n\npaid 4 to ann' in paid
     assert {"ann": "done", "bob": "rejected"} == desk.states()
-
-
-@both
-async def test_an_answer_to_the_agent_decides_in_the_inbox(desk_of, world):
-    desk = desk_of()
-    waiting, _ = await desk.ask(world)
-    desk.grace.approvals.reject(waiting["bob"].id, by="ana")
-    await desk.call(answer(approve(by="ben"), approve(by="ben")), world)
-    assert ([("ann", 5)], {"ann": "done", "bob": "rejected"}) == (desk.ran, desk.states())
-    decided = desk.grace.approvals.get(waiting["ann"].id).decision
-    assert ("ben", "langgraph") == (decided.actor.name, decided.actor.channel)
 
 
 @both

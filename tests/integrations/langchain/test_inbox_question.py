@@ -10,37 +10,18 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 import grace_kp as gk
-from grace_kp.integrations.langchain import gated_node
 
 from .conftest import action_in, answer, both, built, call, in_world, node_of, runtime
 
 CONFIG = {"configurable": {"thread_id": "1"}}
 
 
-@pytest.fixture
-def inbox_of():
-    """A runtime whose gates ask in an inbox."""
-    opened = []
-
-    def make(store="memory:", policies=None, reviewers=None, **reviewer):
-        asking = gk.InboxReviewer(**reviewer)
-        grace = runtime(store=store, reviewer=asking, policies=policies, reviewers=reviewers or {})
-        opened.append(grace)
-        return grace
-
-    yield make
-    for grace in opened:
-        grace.close()
+def app_of(node, saver=None):
+    return built(node, checkpointer=saver or InMemorySaver())
 
 
-def app_of(*nodes, saver=None):
-    named = [(f"node{number}", node) for number, node in enumerate(nodes)]
-    return built(*named, checkpointer=saver or InMemorySaver())
-
-
-def paying(grace, world, ran, **options):
+def paying(grace, world, ran):
     """A node that pays ann 5 euros, and then mails her."""
-    options = {"floor": "confirm", **options}
 
     def pay(to: str, euros: int) -> str:
         ran.append((to, euros))
@@ -50,7 +31,7 @@ def paying(grace, world, ran, **options):
         ran.append(to)
         return f"mailed {to}"
 
-    gated_pay, gated_mail = (grace.gate(**options)(in_world(act, world)) for act in (pay, mail))
+    gated_pay, gated_mail = (grace.gate(floor="confirm")(in_world(act, world)) for act in (pay, mail))
     return node_of(world, lambda: gated_pay("ann", 5), lambda: gated_mail("ann"))
 
 
@@ -124,22 +105,6 @@ async def test_what_has_ended_in_the_inbox_does_not_run_when_the_graph_is_answer
             entry for trace in grace.store.query() for entry in trace.grace["decisions"] if "ignored_answer" in entry
         ]
         assert {"action": "proceed", "by": "ben", "because": "rejected"} == stated["ignored_answer"]
-
-
-@both
-async def test_an_edit_in_the_graph_is_the_edit_in_the_inbox(inbox_of, world):
-    """What runs is what the inbox shows; an edit that does not fit is asked about again."""
-    grace, ran = inbox_of(), []
-    app = app_of(paying(grace, world, ran))
-    await call(app, {"said": []}, world)
-    approval = only(grace)
-    out = await call(app, answer("edit", edited_action={"name": "pay", "args": {"euros": "many"}}), world)
-    assert "euros" in out["__interrupt__"][0].value["problem"]
-    assert approval.id == action_in(out)["approval"]
-    await call(app, answer("edit", edited_action={"name": "pay", "args": {"to": "ann", "euros": 7}}), world)
-    assert [("ann", 7)] == ran
-    approval = grace.approvals.get(approval.id)
-    assert ("edited", {"to": "ann", "euros": 7}) == (approval.decision.state, approval.arguments)
 
 
 @both
@@ -255,22 +220,6 @@ async def test_a_gate_that_pauses_inside_keeps_its_decision(inbox_of, world):
     assert ("which account?", "approved") == (out["__interrupt__"][0].value, grace.approvals.get(approval.id).state)
     await call(app, Command(resume="savings"), world)
     assert ([(7, "savings")], "done") == (ran, grace.approvals.get(approval.id).state)
-
-
-def test_a_gated_node_waits_in_the_inbox(inbox_of):
-    grace, ran = inbox_of(), []
-
-    def send(state):
-        ran.append(state["said"])
-        return {"said": ["sent"]}
-
-    app = app_of(gated_node(grace, send, floor="confirm", show=["said"]))
-    app.invoke({"said": ["hi"]}, CONFIG)
-    approval = only(grace)
-    assert ("send", {"said": ["hi"]}) == (approval.action, approval.arguments)
-    grace.approvals.approve(approval.id, by="ana")
-    (resumed,) = grace.approvals.resume(app)
-    assert (["hi", "sent"], [["hi"]]) == (resumed.output["said"], ran)
 
 
 def test_a_process_with_another_reviewer_follows_the_inbox(inbox_of):

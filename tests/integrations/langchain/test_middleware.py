@@ -37,6 +37,7 @@ from .conftest import (
     call,
     config,
     edit,
+    gated_agent,
     message_of,
     run_program,
     runtime,
@@ -52,14 +53,9 @@ def pays(*orders, also=()):
     ]
 
 
-def agent_of(grace, bank, said, *, gates="confirm", saver="memory", more=(), **options):
+def agent_of(grace, bank, said, *, gates="confirm", saver="memory", **options):
     gates = {"pay": gates} if isinstance(gates, str | gk.Policy) else gates
-    return create_agent(
-        says(*said),
-        bank.tools,
-        middleware=[*more, GraceMiddleware(grace, gates, **options)],
-        checkpointer=InMemorySaver() if saver == "memory" else saver,
-    )
+    return gated_agent(grace, said, bank.tools, gates, saver=saver, **options)
 
 
 def results(out):
@@ -181,17 +177,6 @@ async def test_an_inbox_needs_a_checkpointer(wait, handler, world):
 
 
 @both
-async def test_a_reviewer_who_does_not_answer_is_no_refusal(bank, world):
-    is_over = threading.Event()
-    grace = runtime(reviewer=lambda request: is_over.wait(60), gate_timeout=0.05)
-    agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
-    text, status = results(await call(agent, QUESTION, world))["call_0_0"]
-    is_over.set()
-    assert ("error", []) == (status, bank.paid)
-    assert "no answer arrived within 0.05 s" in text
-
-
-@both
 @pytest.mark.parametrize("saver", ["memory", None])
 async def test_deny_blocks_without_asking(grace, handler, bank, world, saver):
     agent = agent_of(grace, bank, pays(("bob", 5), also=["x"]), gates="deny", saver=saver)
@@ -256,19 +241,6 @@ class TestNames:
         other.invoke(QUESTION, config(handler, "3"))
         assert {"delete_*": None, "lok": "look"} == grace.status()["unmatched_policies"]
 
-    @both
-    @pytest.mark.parametrize("other", ["ѕend_mail", "SEND_MAIL", "ｓend_mail", "send_maiI"])
-    @pytest.mark.parametrize("also", [("send_mail",), ()])
-    async def test_a_tool_that_looks_like_a_gated_one_is_gated(self, grace, handler, other, also, world, caplog):
-        """With a warning; whether the tool of the very name is there, too, or not."""
-        if not also and other.isascii():
-            return  # then it is misspelt, as above
-        ran = []
-        agent = agent_with(grace, [other, *also], ran, {"send_mail": "deny"}, default="silent")
-        await call(agent, QUESTION, world, handler)
-        assert [] == ran
-        assert f"the action {other!r} looks like 'send_mail' and gets the same policy" in caplog.text
-
 
 def agent_with(grace, names, ran, gates, *, more=(), unmeasured=None, default=None):
     """An agent that calls each of these tools once."""
@@ -313,7 +285,6 @@ class TestUnusableAnswers:
         ("bad", "problem"),
         [
             ({"decisions": []}, "1 decisions are needed"),
-            ({"decisions": [APPROVE] * 2}, "1 decisions are needed"),
             ({"decisions": ["approve"]}, "must be an object with a type, not str"),
             ({"decisions": [{"type": "approve", "message": 5}]}, "message must be a string, not int"),
             ({"decisions": [{"type": "respond", "message": ""}]}, "respond needs a message"),
@@ -394,12 +365,7 @@ class TestOnce:
                 return None
 
         grace = runtime(unmeasured="silent")
-        agent = create_agent(
-            says("nothing", "done"),
-            bank.tools,
-            middleware=[GraceMiddleware(grace, {"pay": "silent"}), Pushy()],
-            checkpointer=InMemorySaver(),
-        )
+        agent = agent_of(grace, bank, ["nothing", "done"], gates="silent", behind=[Pushy()])
         value = asked(agent.invoke(QUESTION, config(GraceCallbackHandler(grace))))
         assert ("confirm", []) == (value["action_requests"][0]["level"], bank.paid)
 
@@ -445,16 +411,10 @@ class TestOnce:
 
 KILLED = """
 import os, signal, sys
-import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from langchain.agents import create_agent
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.types import Command
+from grace_kp.integrations.langchain import GraceMiddleware
+from tests.integrations.langchain.conftest import *
 folder, step, when = sys.argv[1:]
-class Model(GenericFakeChatModel):
-    def bind_tools(self, tools, **kw): return self
 def die(): os.kill(os.getpid(), signal.SIGKILL)
 def pay(to: str, euros: int) -> str:
     "Send money."
@@ -468,12 +428,12 @@ class Saver(SqliteSaver):
         if step == "approve" and when == "before the checkpoint" and "paid bob" in texts: die()
         super().put_writes(config, writes, task_id, *rest)
         if step == "approve" and when == "before the tool" and "grace_gates" in texts: die()
-said = [AIMessage("", tool_calls=[{"name": "pay", "args": {"to": "bob", "euros": 5}, "id": "c1"}])] if step == "ask" else []
-grace = gk.Grace(store=f"sqlite:///{folder}/traces.db", evaluator=None, embedder=None, unmeasured="notify")
+said = [[("pay", {"to": "bob", "euros": 5})]] if step == "ask" else []
+grace = runtime(store=f"sqlite:///{folder}/traces.db", unmeasured="notify")
 with Saver.from_conn_string(f"{folder}/checkpoints.db") as saver:
-    agent = create_agent(Model(messages=iter([*said, AIMessage("done")])), [pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], checkpointer=saver)
-    given = {"ask": {"messages": [("user", "pay bob")]}, "approve": Command(resume={"decisions": [{"type": "approve"}]}), "again": None, "answer again": Command(resume={"decisions": [{"type": "approve"}]})}[step]
-    out = agent.invoke(given, {"configurable": {"thread_id": "t"}, "callbacks": [GraceCallbackHandler(grace)]}, durability="sync")
+    agent = create_agent(says(*said, "done"), [pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], checkpointer=saver)
+    given = {"ask": QUESTION, "again": None}.get(step, answer("approve"))
+    out = agent.invoke(given, config(GraceCallbackHandler(grace)), durability="sync")
     for message in out["messages"]: print(message.type, getattr(message, "status", ""), message.content.replace("\\n", " "))
 grace.close()
 """
@@ -506,9 +466,7 @@ def test_a_process_that_is_killed_pays_once_at_most(tmp_path, when, again):
 @both
 async def test_answers_that_come_at_the_same_time_pay_once(grace, handler, bank, world):
     saver = InMemorySaver()
-    agents = [agent_of(grace, bank, pays(("bob", 5)), saver=saver)] + [
-        agent_of(grace, bank, ["done"], saver=saver) for _ in range(7)
-    ]
+    agents = [agent_of(grace, bank, said, saver=saver) for said in (pays(("bob", 5)), *[["done"]] * 7)]
     await call(agents[0], QUESTION, world, handler)
     await asyncio.gather(
         *(
@@ -520,6 +478,9 @@ async def test_answers_that_come_at_the_same_time_pay_once(grace, handler, bank,
         return_exceptions=True,
     )
     assert [("bob", 5)] == bank.paid
+    grace.flush()
+    outcomes = [entry.outcome for trace in grace.store.query() for entry in trace.decisions]
+    assert (1, 0) == (outcomes.count("executed"), outcomes.count("waiting"))
 
 
 @both

@@ -21,7 +21,7 @@ from grace_kp.integrations.langchain import GraceCallbackHandler, gated_node
 from grace_kp.integrations.langchain._node import RunningNode
 from tests.runtime.learned import Learned
 
-from .conftest import action_in, answer, both, built, call, config, in_world, node_of, runtime
+from .conftest import action_in, answer, both, built, call, config, in_world, runtime
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -76,14 +76,6 @@ class TestGatedFunction:
         with pytest.raises(gk.ActionRedirected, match="ask her"):
             app.invoke(answer("respond", message="ask her"), config(handler, "3"))
         assert [("eve", 7)] == acts
-
-    def test_an_unusable_answer_is_asked_again(self, app, handler, acts):
-        app.invoke(GIVEN, config(handler))
-        out = app.invoke(answer("edit", edited_action={"name": "pay", "args": {"whom": "x"}}), config(handler))
-        assert "no parameter 'whom'" in out["__interrupt__"][0].value["problem"]
-        out = app.invoke(Command(resume=True), config(handler))
-        assert "decisions" in out["__interrupt__"][0].value["problem"]
-        assert ["paid bob 5"] == app.invoke(answer("approve"), config(handler))["said"]
 
 
 def test_an_answer_to_another_question_runs_nothing(grace, acts):
@@ -165,24 +157,6 @@ class TestOnce:
         app.invoke(GIVEN, config(handler))
         with pytest.raises(gk.ActionCancelled, match="other arguments than were decided on"):
             app.invoke(answer("approve"), config(handler))
-        assert [] == acts
-
-    def test_the_level_is_the_one_of_the_first_time(self, grace, handler, acts):
-        """What has changed since would let it go ahead; the rejection holds."""
-        limits = {"now": "confirm"}
-
-        def node(state):
-            @grace.gate(policy=gk.Policy(unmeasured=limits["now"]))
-            def pay(to):
-                acts.append(to)
-
-            return {"said": [pay(state["to"])]}
-
-        app = app_of(node)
-        app.invoke(GIVEN, config(handler))
-        limits["now"] = "silent"
-        with pytest.raises(gk.ActionCancelled):
-            app.invoke(answer("reject"), config(handler))
         assert [] == acts
 
     def test_even_where_the_ledger_was_lost(self, handler, acts, tmp_path):
@@ -348,64 +322,3 @@ def test_what_a_decision_rests_on_is_decided_once():
         seen.append(after.audit["selected"])
     assert 12 == grace.store.count()
     assert sum(seen) == len(grace.store.query(tags=["audit:selected"]))
-
-
-def gated_app(grace, world, body, argument, **options):
-    """A graph whose node calls a gated action with a new argument each time."""
-
-    def act(it):
-        return body(it)
-
-    gated = grace.gate(floor="confirm", **options)(in_world(act, world))
-    return built(node_of(world, lambda: gated(argument())), checkpointer=InMemorySaver())
-
-
-@both
-async def test_an_identified_argument_is_known_again(grace, world):
-    """By what identifies it, in another run of the node, too; whoever approves names it, because JSON cannot show it."""
-    ran, opened = [], []
-
-    class Client:
-        def __init__(self, url):
-            self.url = url
-            self.stream = iter(())
-            opened.append(self)
-
-    urls = iter(["https://a", "https://a"])
-    app = gated_app(grace, world, ran.append, lambda: Client(next(urls)), identity={"it": "url"})
-    await call(app, {"said": []}, world)
-    await call(app, answer("approve", unseen=["it"]), world)
-    assert [opened[-1]] == ran
-
-
-class Changing:
-    """A store that changes an argument at the moment in which the action is said to begin."""
-
-    def __init__(self, inner, change):
-        self._inner = inner
-        self._change = change
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    def put_action(self, key, data, *, only_if):
-        kept = self._inner.put_action(key, data, only_if=only_if)
-        if b'"running"' in data:
-            self._change()
-        return kept
-
-
-@both
-async def test_a_change_after_the_action_is_said_to_begin(world):
-    """It does not run, and it is not left behind as one of which nobody knows whether it ran."""
-    order, ran, changes = ["book"], [], iter([lambda: order.append("car"), lambda: None])
-    store = Changing(runtime().store, lambda: next(changes)())
-    grace = runtime(store=store, unmeasured="notify", reviewer=None)
-    app = gated_app(grace, world, lambda lines: ran.append(list(lines)), lambda: order)
-    await call(app, {"said": []}, world)
-    with pytest.raises(gk.ActionCancelled, match="were changed"):
-        await call(app, answer("approve"), world)
-    assert [] == ran
-    order.pop()
-    await call(app, None, world)
-    assert [["book"]] == ran

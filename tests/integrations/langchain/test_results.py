@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import sys
 from typing import Annotated
 
 import pytest
@@ -21,10 +21,9 @@ from langgraph.types import Command
 
 import grace_kp as gk
 from grace_kp.confidence import factors_from_trace
-from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
-from grace_kp.testing import ScriptedReviewer
+from grace_kp.integrations.langchain import GraceCallbackHandler
 
-from .conftest import by_name, message_of, only, runtime, says, statuses, steps
+from .conftest import by_name, gated_agent, message_of, only, question, runtime, says, search, statuses, steps
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -45,10 +44,6 @@ def counted(said, tokens):
 
 def tokens(inputs, outputs):
     return {"input_tokens": inputs, "output_tokens": outputs, "total_tokens": inputs + outputs}
-
-
-def question(text="q"):
-    return {"messages": [("user", text)]}
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -79,47 +74,22 @@ class TestTeams:
         assert "own_usage" not in traces["one"].grace
 
 
-class TestAgentsAsTools:
-    def supervisor(self, expert_model, handled=True):
-        expert = create_agent(expert_model, [], name="expert")
+def test_an_agent_as_a_tool_is_one_call(grace, handler, call):
+    """The call of the tool and the run that it makes are one call as evidence; both stand in the trace."""
+    expert = create_agent(says(counted("expert here", 5)), [], name="expert")
 
-        @tool
-        def ask_expert(text: str) -> str:
-            """Ask the expert."""
-            try:
-                return expert.invoke(question(text))["messages"][-1].content
-            except ValueError:
-                if handled:
-                    return "no expert"
-                raise
+    @tool
+    def ask_expert(text: str) -> str:
+        """Ask the expert."""
+        return expert.invoke(question(text))["messages"][-1].content
 
-        return create_agent(says([("ask_expert", {"text": "x"})], "done"), [ask_expert], name="supervisor")
-
-    def test_one_call(self, grace, handler, call):
-        """The call of the tool and the run that it makes are one call as evidence; both stand in the trace."""
-        call(self.supervisor(says(counted("expert here", 5))), question(), {"callbacks": [handler]})
-        trace = by_name(grace)["supervisor"]
-        assert [("ask_expert", "ok"), ("expert", "ok")] == statuses(trace)
-        assert "tool success 1.00" in trace.grace["confidence"]["reason"]
-        factors = factors_from_trace(trace)
-        assert (1, 1) == (factors.tool_execution_count, factors.tool_success_count)
-        assert 5 == trace.grace["usage"]["input_tokens"]
-
-    @pytest.mark.parametrize("handled", [True, False])
-    def test_an_expert_that_fails_stays_a_failure(self, grace, handler, handled):
-        """A tool that survives it does not hide it; a tool that fails by it is the same failure."""
-
-        class Down(FakeListChatModel):
-            def _call(self, *args, **kwargs):
-                raise ValueError("down")
-
-        app = self.supervisor(Down(responses=["x"]), handled)
-        with contextlib.nullcontext() if handled else pytest.raises(ValueError, match="down"):
-            app.invoke(question(), {"callbacks": [handler]})
-        trace = by_name(grace)["supervisor"]
-        assert [("ask_expert", "ok" if handled else "error"), ("expert", "error")] == statuses(trace)
-        assert (0.5 if handled else 0.0) == trace.grace["confidence"]["breakdown"]["tool_success"]
-        assert (2 if handled else 1) == factors_from_trace(trace).tool_execution_count
+    supervisor = create_agent(says([("ask_expert", {"text": "x"})], "done"), [ask_expert], name="supervisor")
+    call(supervisor, question(), {"callbacks": [handler]})
+    trace = by_name(grace)["supervisor"]
+    assert [("ask_expert", "ok"), ("expert", "ok")] == statuses(trace)
+    factors = factors_from_trace(trace)
+    assert (1, 1) == (factors.tool_execution_count, factors.tool_success_count)
+    assert 5 == trace.grace["usage"]["input_tokens"]
 
 
 class TestDroppedStreams:
@@ -159,6 +129,21 @@ class TestDroppedStreams:
             await asyncio.sleep(0)
         self.check(grace, self.TEXT[:5])
 
+    @pytest.mark.parametrize("order", [1, -1], ids=["outermost first", "innermost first"])
+    async def test_of_generators_that_the_loop_closes_at_its_end(self, grace, handler, runnable, order):
+        hooks, begun = sys.get_asyncgen_hooks(), []
+        sys.set_asyncgen_hooks(firstiter=begun.append)
+        try:
+            stream = runnable.astream("q", {"callbacks": [handler]})
+            for _ in range(5):
+                await anext(stream)
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+        for generator in begun[::order]:
+            await generator.aclose()
+        self.check(grace, self.TEXT[:5])
+        assert [] == only(grace).grace["calls"]
+
     def test_of_an_agent(self, grace, handler):
         @tool
         def look(query: str) -> str:
@@ -174,31 +159,29 @@ class TestDroppedStreams:
         (trace,) = grace.store.query()
         assert ("closed", "I will look.") == (trace.grace["status"], trace.outcome.result_summary)
 
+    def test_a_model_that_fails_in_a_stream_is_no_failure_of_the_parser(self, grace, handler):
+        class Down(Pieces):
+            def _stream(self, *args, **kwargs):
+                yield from super()._stream(*args, **kwargs)
+                raise ValueError("down")
+
+        with pytest.raises(ValueError, match="down"):
+            list((Down(responses=[self.TEXT]) | StrOutputParser()).stream("q", {"callbacks": [handler]}))
+        trace = only(grace)
+        assert ("failed", []) == (trace.grace["status"], trace.grace["calls"])
+        assert [self.TEXT] == [step.content for step in trace.steps if step.type == "thought"]
+
     def test_a_stream_that_is_read_to_its_end_is_completed(self, grace, handler, runnable):
         list(runnable.stream("q", {"callbacks": [handler]}))
         trace = only(grace)
         assert ("completed", self.TEXT) == (trace.grace["status"], trace.outcome.result_summary)
 
 
-class TestProposals:
-    """A model that only proposes a call has thought nothing."""
-
-    def test_inside_of_a_run(self, grace, handler, call):
-        @tool
-        def look(query: str) -> str:
-            """Look."""
-            return "found"
-
-        said = AIMessage("\n\n", tool_calls=[{"name": "look", "args": {"query": "x"}, "id": "1"}])
-        call(create_agent(says(said, "done"), [look]), question(), {"callbacks": [handler]})
-        (trace,) = grace.store.query()
-        assert ["tool_call", "observation", "thought"] == [step.type for step in trace.steps]
-
-    def test_alone(self, grace, handler, call):
-        call(says([("look", {"query": "x"})]), "q", {"callbacks": [handler]})
-        (trace,) = grace.store.query()
-        assert "Proposed calls: look" == trace.outcome.result_summary
-        assert "" not in [step.content for step in trace.steps]
+def test_a_model_that_only_proposes_a_call_has_thought_nothing(grace, handler, call):
+    said = AIMessage("\n\n", tool_calls=[{"name": "search", "args": {"query": "x"}, "id": "1"}])
+    call(create_agent(says(said, "done"), [search]), question(), {"callbacks": [handler]})
+    (trace,) = grace.store.query()
+    assert ["tool_call", "observation", "thought"] == [step.type for step in trace.steps]
 
 
 BAD = {"isError": True, "content": [{"type": "text", "text": "quota exceeded"}]}
@@ -331,8 +314,7 @@ def quiet(reviewer=None):
 
 
 def agent_of(grace, saver=None, floor="confirm"):
-    model = says([("refund", {"order": ORDER})], "done")
-    return create_agent(model, [refund], middleware=[GraceMiddleware(grace, {"refund": floor})], checkpointer=saver)
+    return gated_agent(grace, ([("refund", {"order": ORDER})], "done"), [refund], {"refund": floor}, saver=saver)
 
 
 def config_of(grace):
@@ -355,21 +337,3 @@ def test_an_interrupt_shows_what_no_trace_stores(decision):
     assert ORDER not in stored(grace)
     (trace,) = grace.store.query()
     assert {"order": "[not captured]"} == trace.decisions[-1].arguments
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        R("proceed"),
-        R("modify", modified={"order": f"{ORDER} twice"}),
-        R("cancel", user_input=ORDER),
-        R("input", user_input=ORDER),
-    ],
-    ids=lambda answer: str(answer.action),
-)
-def test_a_reviewer_of_a_tool_sees_what_no_trace_stores(answer):
-    reviewer = ScriptedReviewer(answer)
-    grace = quiet(reviewer)
-    agent_of(grace).invoke(QUESTION, config_of(grace))
-    assert ORDER == reviewer.requests[0].arguments["order"]
-    assert ORDER not in stored(grace)

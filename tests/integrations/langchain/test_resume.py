@@ -20,11 +20,8 @@ pytest.importorskip("langgraph", reason="needs the extra langchain")
 
 @pytest.fixture
 def grace(tmp_path):
-    grace = gk.Grace(
-        store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(), reviewers={}
-    )
-    yield grace
-    grace.close()
+    with runtime(store=f"sqlite:///{tmp_path}/app.db", reviewer=gk.InboxReviewer(), reviewers={}) as grace:
+        yield grace
 
 
 def config(thread, **more):
@@ -188,12 +185,8 @@ def test_what_is_no_graph_with_a_checkpointer_is_refused(grace):
 
 
 PROCESS = """
-import operator, os, sys, time
-from typing import Annotated, TypedDict
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import START, StateGraph
-from langgraph.types import Command
-import grace_kp as gk
+import os, sys, time
+from tests.integrations.langchain.conftest import *
 
 folder, (what, *others), threads = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3])
 begin, children = time.time() + 0.5 * bool(others), []
@@ -203,10 +196,7 @@ for other in others:
         what, children = other, []
         break
     children.append(child)
-grace = gk.Grace(store=f"sqlite:///{folder}/app.db", evaluator=None, embedder=None, reviewer=gk.InboxReviewer())
-
-class State(TypedDict):
-    said: Annotated[list, operator.add]
+grace = runtime(store=f"sqlite:///{folder}/app.db", reviewer=gk.InboxReviewer())
 
 @grace.gate(floor="confirm")
 def pay(to: str) -> str:
@@ -218,32 +208,22 @@ def pay(to: str) -> str:
 def node(state):
     return {"said": [pay(state["said"][0])]}
 
-graph = StateGraph(State)
-graph.add_node("node", node)
-graph.add_edge(START, "node")
 with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
     saver.conn.execute("PRAGMA busy_timeout = 60000")  # three processes share the file
-    app = graph.compile(checkpointer=saver)
-    config = lambda thread: {"configurable": {"thread_id": str(thread)}}
+    app = built(node, checkpointer=saver)
     if what == "ask":
-        for thread in range(threads):
-            app.invoke({"said": [str(thread)]}, config(thread))
+        for thread in map(str, range(threads)):
+            app.invoke({"said": [thread]}, config(thread=thread))
     time.sleep(max(0.0, begin - time.time()))
     if what == "answer":
-        for thread in range(threads):
+        for thread in map(str, range(threads)):
             try:
-                app.invoke(Command(resume={"decisions": [{"type": "approve", "by": "ben"}]}), config(thread))
+                app.invoke(answer("approve", by="ben"), config(thread=thread))
             except gk.ActionNotApproved:
                 pass
     if what == "resume":
         for _ in range(3):
             grace.approvals.resume(app)
-    if what == "withdraw":
-        for approval in grace.approvals.history(limit=threads) + grace.approvals.pending(limit=threads):
-            try:
-                grace.approvals.withdraw(approval.id, by="eve")
-            except gk.ApprovalError:
-                pass
 grace.close()
 sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 """
@@ -291,39 +271,12 @@ def test_a_process_that_is_killed_in_the_action_leaves_it_unknown(tmp_path):
         assert ["0", "0"] == ran_in(tmp_path)
 
 
-def test_withdrawn_while_the_graph_is_answered_it_runs_or_it_does_not(tmp_path):
-    """What was withdrawn in time did not run; what ran was claimed before."""
-    in_processes(tmp_path, "ask", threads=THREADS)
-    in_processes(tmp_path, "answer", "withdraw", "resume", threads=THREADS)
-    with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
-        states = {approval.note["thread_id"]: str(approval.state) for approval in grace.approvals.history()}
-    assert set(map(str, range(THREADS))) == set(states)
-    assert set(states.values()) <= {"done", "cancelled"}
-    assert sorted(thread for thread, state in states.items() if state == "done") == ran_in(tmp_path)
-
-
 NODE = {"checkpoint_ns": "node:1|inner:2"}
 
 
-@pytest.fixture
-def tables():
-    with runtime() as grace:
-        yield grace.store.approvals
-
-
-def test_a_thread_is_carried_on_by_one_at_a_time(tables):
-    threads.keep_thread(tables, {"thread_id": "1", **NODE})
-    (thread,) = threads.waiting_threads(tables)
-    token = threads.begin_carrying(tables, thread)
-    assert None is threads.begin_carrying(tables, thread)
-    threads.end_carrying(tables, thread, "another token")
-    assert None is threads.begin_carrying(tables, thread)
-    threads.end_carrying(tables, thread, token)
-    assert None is not threads.begin_carrying(tables, thread)
-
-
-def test_a_thread_that_waits_no_more_is_forgotten_after_a_while(tables, monkeypatch):
+def test_a_thread_that_waits_no_more_is_forgotten_after_a_while(grace, monkeypatch):
     """Not at once: a request that was filed just now may not be in the checkpoint yet."""
+    tables = grace.store.approvals
     threads.keep_thread(tables, {"thread_id": "1", **NODE})
     (thread,) = threads.waiting_threads(tables)
     threads.end_carrying(tables, thread, "", over=["node"])

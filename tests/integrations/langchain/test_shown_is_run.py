@@ -7,7 +7,6 @@ import datetime
 import decimal
 import enum
 import gzip
-import ipaddress  # noqa: TC003 - pydantic reads it
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +16,7 @@ import pytest
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
 from langchain.tools import ToolRuntime  # noqa: TC002
 from langchain_core.callbacks import CallbackManagerForToolRun  # noqa: TC002
 from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
@@ -32,7 +31,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    HttpUrl,
     SecretStr,
     field_validator,
     model_validator,
@@ -138,12 +136,6 @@ class Typed(BaseModel):
     tags: set[str] = {"a"}
 
 
-class Places(BaseModel):
-    page: HttpUrl
-    hosts: list[ipaddress.IPv4Address]
-    net: ipaddress.IPv6Network | None = None
-
-
 class Aliased(BaseModel):
     model_config = ConfigDict(extra="allow")
     from_: str = Field(alias="from")
@@ -166,6 +158,7 @@ class Whole(BaseModel):
 
 class Secret(BaseModel):
     password: SecretStr
+    user: str = "ann"
 
 
 class Lazy(BaseModel):
@@ -179,16 +172,6 @@ class Lazy(BaseModel):
 
 class Holder(BaseModel):
     lazy: Lazy
-
-
-class InState(BaseModel):
-    x: int
-    state: Annotated[dict, InjectedState]
-
-    @field_validator("x")
-    @classmethod
-    def counted(cls, x):
-        return x + 1
 
 
 SCHEMA = {
@@ -235,7 +218,6 @@ CASES = {
             "pet": {"kind": "cat"}, "boxes": [{"size": 1}],
         },
     ),
-    "addresses": (Places, {"page": "http://a.org", "hosts": ["10.0.0.1"], "net": "fd00::/8"}),
     "an alias and more": (Aliased, {"from": "eve", "more": [1]}),
     "a secret": (Secret, {"password": "quiet plum"}),
     "lazy attributes": (Holder, {"lazy": {"name": "ann"}}),
@@ -343,26 +325,16 @@ async def test_an_edit_runs_with_nothing_that_nobody_saw(grace):
     assert {"to": "eve", "euros": 70, "account": "savings"} == ran[1]
 
 
-class Login(Secret):
-    user: str
-
-
 async def test_an_edit_may_leave_a_secret_as_it_is(grace):
-    talk, ran = await begin(grace, Login, {"password": "quiet plum", "user": "ann"})
+    talk, ran = await begin(grace, Secret, {"password": "quiet plum"})
     talk.again()
     await talk.answer(edit("act", **{**talk.shown[0], "user": "eve"}))
     assert [{"password": SecretStr("quiet plum"), "user": "eve"}] == ran
 
 
-class Days(BaseModel):
-    days: list[datetime.date]
-    fees: dict[str, decimal.Decimal] = {}
-    pets: list[Cat] = []
-
-    @field_validator("days")
-    @classmethod
-    def one_more(cls, days):
-        return [*days, days[-1] + datetime.timedelta(days=1)]
+class Pets(BaseModel):
+    fees: dict[str, decimal.Decimal]
+    pets: list[Cat]
 
     @field_validator("fees")
     @classmethod
@@ -376,17 +348,9 @@ class Days(BaseModel):
 
 
 async def test_an_edit_has_the_types_of_the_function(grace):
-    ran = []
-    args = {"days": ["2026-01-01"], "fees": {"a": "1.5"}, "pets": [{"kind": "cat"}]}
-    talk = Conversation(grace, [tool_with(Days, ran)], ("act", args))
-    await talk.call(QUESTION)
-    await talk.answer(
-        edit("act", days=["2027-01-01"], fees={"a": "7.5"}, pets=[{"kind": "cat", "lives": 3}]),
-    )
-    expected = {
-        "days": [datetime.date(2027, 1, 1)], "fees": {"a": decimal.Decimal("7.5")}, "pets": [Cat(kind="cat", lives=3)],
-    }  # fmt: skip
-    assert [expected] == ran
+    talk, ran = await begin(grace, Pets, {"fees": {"a": "1.5"}, "pets": [{"kind": "cat"}]})
+    await talk.answer(edit("act", fees={"a": "7.5"}, pets=[{"kind": "cat", "lives": 3}]))
+    assert [{"fees": {"a": decimal.Decimal("7.5")}, "pets": [Cat(kind="cat", lives=3)]}] == ran
 
 
 class Named(BaseModel):
@@ -418,9 +382,7 @@ class Older(pydantic.v1.BaseModel):
 )  # fmt: skip
 async def test_an_edit_goes_by_what_was_shown(grace, schema, args, changes, ran):
     """Aliases, additional arguments and models of pydantic 1 do not keep a person from changing another argument."""
-    found = []
-    talk = Conversation(grace, [tool_with(schema, found)], ("act", args))
-    await talk.call(QUESTION)
+    talk, found = await begin(grace, schema, args)
     await talk.answer(edit("act", **{**talk.shown[0], **changes}))
     assert ([ran], list(ran)) == (found, list(found[0]))
     assert [list(value) for value in ran.values() if isinstance(value, dict)] == [
@@ -677,13 +639,6 @@ async def test_what_langchain_fills_in_is_no_argument(grace, world):
     assert {"x": 1} == talk.decisions[0].arguments
 
 
-async def test_a_validator_beside_what_langchain_fills_in_runs_once(grace):
-    talk, ran = await begin(grace, InState, {"x": 1})
-    assert [{"x": 2}] == talk.shown
-    await talk.answer(APPROVE)
-    assert (2, 2) == (ran[0]["x"], len(ran[0]["state"]["messages"]))
-
-
 class TestEqualCalls:
     """Models give several calls of a turn one id. Each is a call of its own, and runs if that was decided about it."""
 
@@ -816,22 +771,6 @@ class TestBesideOthers:
         assert [({"a"}, 9, 1)] * (3 if floor == "silent" else 1) == ran
         assert ["failed"] == [entry.outcome for entry in talk.decisions]
 
-    async def test_a_call_that_was_changed_later_is_validated_once(self, grace, tmp_path):
-        """Another middleware's reviewer edits it; a process that goes on finds what was shown."""
-        Cents.numbers = iter(range(9))
-        ran = []
-        with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
-            theirs = HumanInTheLoopMiddleware({"act": True})
-            used = [tool_with(Cents, ran)]
-            talk = Conversation(grace, used, ("act", {"euros": 5}), saver=saver, behind=(theirs,))
-            await talk.call(QUESTION)
-            await talk.answer(edit("act", euros=7))
-            (shown,) = talk.shown
-            talk.again()
-            await talk.answer(APPROVE)
-            assert 700 == shown["euros"]
-            assert [shown] == ran
-
     @both
     async def test_a_tool_in_the_place_of_the_one_that_was_decided_on_does_not_run(self, grace, world):
         ran = []
@@ -899,29 +838,6 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
             await talk.answer(APPROVE)
         assert [60] == [arguments["euros"] for arguments in ran]
 
-    async def test_so_are_calls_in_another_order(self, grace):
-        ran = []
-        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL, ("act", {"to": "eve", "euros": 70}))
-        await talk.call(QUESTION)
-        self.change(talk, lambda calls: calls.reverse())
-        await talk.answer(APPROVE, REJECT)
-        assert ([], ["eve", "ann"]) == (ran, [shown["to"] for shown in talk.shown])
-        await talk.answer(REJECT, APPROVE)
-        assert ["ann"] == [arguments["to"] for arguments in ran]
-
-    async def test_so_are_calls_that_another_policy_is_about(self, grace):
-        """The answer allowed `act`, which is forbidden by now; it says nothing about `pay`, which nobody was asked about before."""
-        ran = []
-        used = [tool_with(Transfer, ran), tool_with(Transfer, ran, "pay")]
-        talk = Conversation(grace, used, self.CALL, ("pay", {"to": "eve", "euros": 70}), floor="silent")
-        talk.gates = {"act": "confirm"}
-        talk.again()
-        await talk.call(QUESTION)
-        talk.gates = {"act": "deny", "pay": "confirm"}
-        talk.again()
-        await talk.answer(APPROVE)
-        assert ([], ["eve"]) == (ran, [shown["to"] for shown in talk.shown])
-
 
 class TestThreadsOfAnEarlierVersion:
     """Written by the version before tools validated their calls first: `two equal` are two calls with one id, which it kept as one."""
@@ -938,8 +854,7 @@ class TestThreadsOfAnEarlierVersion:
             ("two equal", 2, [ONE, ONE]),
         ],
     )
-    @both
-    async def test_they_go_on(self, grace, tmp_path, thread, calls, paid, world):
+    def test_they_go_on(self, grace, tmp_path, thread, calls, paid):
         """With what was shown: a call whose tool would run with other values than were shown does not run."""
         vector = Path(__file__).parents[2] / "vectors" / "earlier_checkpoints.db.gz"
         file = tmp_path / "checkpoints.db"
@@ -953,20 +868,10 @@ class TestThreadsOfAnEarlierVersion:
             return "paid"
 
         with SqliteSaver.from_conn_string(str(file)) as saver:
-            kept = InMemorySaver() if world == "async" else saver  # SqliteSaver has no async form
             config = {"configurable": {"thread_id": thread}, "callbacks": [GraceCallbackHandler(grace)]}
-            agent = create_agent(
-                says("done"), [pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], checkpointer=kept
-            )
-            if world == "async":
-                found = saver.get_tuple({"configurable": {"thread_id": thread}})
-                place = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-                versions = found.checkpoint["channel_versions"]
-                place = kept.put(place, found.checkpoint, found.metadata, versions)
-                for task, channel, value in found.pending_writes:
-                    kept.put_writes(place, [(channel, value)], task)
-            answer = Command(resume={"decisions": [APPROVE] * calls})
-            out = agent.invoke(answer, config) if world == "sync" else await agent.ainvoke(answer, config)
+            gates = [GraceMiddleware(grace, {"pay": "confirm"})]
+            agent = create_agent(says("done"), [pay], middleware=gates, checkpointer=saver)
+            out = agent.invoke(Command(resume={"decisions": [APPROVE] * calls}), config)
             assert "done" == out["messages"][-1].text
             assert paid == sorted(ran)
             grace.flush()

@@ -1,7 +1,6 @@
 """Gated tools below an agent: subagents, tools inside of tools, and middlewares closer to the tool do not get around the gate."""
 
 import inspect
-import threading
 
 import pytest
 
@@ -10,14 +9,12 @@ pytest.importorskip("langchain", reason="needs the extra langchain")
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain_core.messages import ToolMessage
-from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 
-from .conftest import APPROVE, QUESTION, answer, both, call, config, edit, runtime, says
+from .conftest import APPROVE, QUESTION, answer, both, call, config, edit, gated_agent, runtime, says
 
 PAY = [("pay", {"to": "bob", "euros": 5})]
 TASK = [("task", {"description": "pay bob"})]
@@ -66,15 +63,9 @@ def task_of(subagent, world):
 class TestSubagents:
     """A subagent has its own middleware, or none; a tool that is gated above does not run in it undecided."""
 
-    def main(self, grace, subagent, world, *, gates="confirm", saver=True, said=(TASK, "done"), **options):
+    def main(self, grace, subagent, world, *, gates="confirm", **options):
         gates = {"pay": gates} if isinstance(gates, str) else gates
-        return create_agent(
-            says(*said),
-            [task_of(subagent, world)],
-            middleware=[GraceMiddleware(grace, gates, **options)],
-            checkpointer=InMemorySaver() if saver else None,
-            name="main",
-        )
+        return gated_agent(grace, (TASK, "done"), [task_of(subagent, world)], gates, name="main", **options)
 
     @both
     @pytest.mark.parametrize("recorded", [True, False])
@@ -98,9 +89,8 @@ class TestSubagents:
     @both
     async def test_default_gates_stop_what_they_would_ask_about(self, grace, handler, bank, world):
         subagent = create_agent(says([*PAY], "paid"), [bank.pay], name="payer")
-        out = await call(
-            self.main(grace, subagent, world, gates={"task": "silent"}, default="confirm"), QUESTION, world
-        )
+        main = self.main(grace, subagent, world, gates={"task": "silent"}, default="confirm")
+        out = await call(main, QUESTION, world)
         assert ([], "error") == (bank.paid, results(out)[0][1])
 
     @both
@@ -115,9 +105,7 @@ class TestSubagents:
 
     @both
     async def test_a_subagent_with_a_gate_of_its_own_asks(self, grace, handler, bank, world):
-        subagent = create_agent(
-            says([*PAY], "paid"), [bank.pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], name="payer"
-        )
+        subagent = gated_agent(grace, ([*PAY], "paid"), [bank.pay], {"pay": "confirm"}, saver=None, name="payer")
         main = self.main(grace, subagent, world)
         assert [("pay", {"to": "bob", "euros": 5})] == asked(await call(main, QUESTION, world, handler))
         await call(main, answer(APPROVE), world, handler)
@@ -131,25 +119,9 @@ class TestSubagents:
             """Pay without asking."""
             return bank.pay.invoke({"to": "eve", "euros": 9})
 
-        main = create_agent(says(TASK, "done"), [task], middleware=[GraceMiddleware(grace, {"pay": "confirm"})])
+        main = gated_agent(grace, (TASK, "done"), [task], {"pay": "confirm"}, saver=None)
         out = await call(main, QUESTION, world, handler)
         assert ([], "error") == (bank.paid, results(out)[0][1])
-
-    def test_a_thread_that_carries_no_context_is_reported(self, grace, handler, bank):
-        """A gated tool that a plain thread runs cannot be stopped; a warning and the trace say that nothing was decided."""
-
-        @tool
-        def task(description: str, config: RunnableConfig) -> str:
-            """Pay in another thread."""
-            thread = threading.Thread(target=bank.pay.invoke, args=({"to": "eve", "euros": 9}, config))
-            thread.start()
-            thread.join()
-            return "done"
-
-        main = create_agent(says(TASK, "done"), [task], middleware=[GraceMiddleware(grace, {"pay": "confirm"})])
-        with pytest.warns(UserWarning, match="'pay' is gated by a GraceMiddleware"):
-            main.invoke(QUESTION, config(handler))
-        assert [("pay", "ungated")] == decisions(grace)
 
     def test_another_agent_of_the_runtime_that_runs_a_gated_tool_is_reported(self, grace, handler, bank):
         """It stands beside the gated agent, so it cannot be stopped; a warning, once per tool, and its trace say so."""
@@ -208,9 +180,7 @@ class TestBesideOthers:
 
     async def run(self, grace, handler, world, place, other, tools, *, floor="confirm", said=(PAY, "done")):
         """The result of the call and the decisions, after an approval where one is asked for."""
-        ours = GraceMiddleware(grace, {"pay": floor})
-        middleware = [other, ours] if place == "around" else [ours, other]
-        agent = create_agent(says(*said), tools, middleware=middleware, checkpointer=InMemorySaver())
+        agent = gated_agent(grace, said, tools, {"pay": floor}, **{place: [other]})
         out = await call(agent, QUESTION, world, handler)
         if "__interrupt__" in out:
             out = await call(agent, answer(APPROVE), world, handler)
@@ -255,8 +225,7 @@ class TestBesideOthers:
 
 @both
 async def test_an_approved_call_that_another_middleware_answers_is_cancelled(grace, handler, bank, world):
-    middleware = [Refuses(), GraceMiddleware(grace, {"pay": "confirm"})]
-    agent = create_agent(says(PAY, "done"), bank.tools, middleware=middleware, checkpointer=InMemorySaver())
+    agent = gated_agent(grace, (PAY, "done"), bank.tools, {"pay": "confirm"}, around=[Refuses()])
     await call(agent, QUESTION, world, handler)
     await call(agent, answer(APPROVE), world, handler)
     assert ([], [("pay", "cancelled")]) == (bank.paid, decisions(grace))
@@ -268,9 +237,8 @@ async def test_a_call_that_is_put_in_place_of_another_does_not_run(grace, handle
         swapped = {"name": "pay", "args": {"to": "eve", "euros": 9}, "id": request.tool_call["id"], "type": "tool_call"}
         return request.override(tool_call=swapped, tool=bank.pay)
 
-    middleware = [Changes(swap), GraceMiddleware(grace, {"pay": "confirm"})]
-    said = says([("look", {"query": "x"})], "done")
-    agent = create_agent(said, bank.tools, middleware=middleware, checkpointer=InMemorySaver())
+    said = ([("look", {"query": "x"})], "done")
+    agent = gated_agent(grace, said, bank.tools, {"pay": "confirm"}, around=[Changes(swap)])
     ((text, _),) = results(await call(agent, QUESTION, world, handler))
     assert ([], [("pay", "cancelled")]) == (bank.paid, decisions(grace))
     assert "has no decision" in text
@@ -283,8 +251,7 @@ async def test_a_tool_that_calls_a_tool_of_its_name_runs(grace, handler, bank, w
         """Send money."""
         return bank.pay.invoke({"to": to, "euros": euros + 1})
 
-    middleware = [GraceMiddleware(grace, {"pay": "confirm"})]
-    agent = create_agent(says(PAY, "done"), [outer], middleware=middleware, checkpointer=InMemorySaver())
+    agent = gated_agent(grace, (PAY, "done"), [outer], {"pay": "confirm"})
     await call(agent, QUESTION, world, handler)
     await call(agent, answer(APPROVE), world, handler)
     assert ([("bob", 6)], [("pay", "executed")]) == (bank.paid, decisions(grace))
@@ -312,12 +279,9 @@ class TestBesideHumanInTheLoop:
     """In every order our reviewer sees the call that will run, or it does not run."""
 
     def agent(self, grace, bank, order, *, said=PAY, **mode):
-        ours = GraceMiddleware(grace, {"pay": "confirm"})
         theirs = HumanInTheLoopMiddleware({"pay": True, "look": True}, **mode)
-        middleware = [ours, theirs] if order == THEIRS else [theirs, ours]
-        return create_agent(
-            says(said, "done"), [bank.pay, bank.look], middleware=middleware, checkpointer=InMemorySaver()
-        )
+        place = {"behind" if order == THEIRS else "around": [theirs]}
+        return gated_agent(grace, (said, "done"), bank.tools, {"pay": "confirm"}, **place)
 
     @both
     @pytest.mark.parametrize("case", BOTH_ASK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 import pytest
 
@@ -24,7 +24,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import GraphBubbleUp, GraphDrained, ParentCommand
+from langgraph.errors import GraphDrained, ParentCommand
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -32,7 +32,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, RetryPolicy, Send
 from pydantic import BaseModel
 
-from .conftest import Docs, State, broken, built, by_name, config, message_of, only, says, search, statuses
+from .conftest import Docs, State, broken, built, by_name, config, message_of, only, question, says, search, statuses
 
 
 class Notes(TypedDict):
@@ -127,16 +127,6 @@ def test_a_drained_graph_is_cancelled(grace, handler, call):
     assert {"type": "GraphDrained", "message": "Graph drained: shutdown"} == trace.grace["error"]
 
 
-def test_an_unknown_signal_of_the_framework_is_a_failure(grace):
-    @grace.agent
-    def agent(question):
-        raise type("Novel", (GraphBubbleUp,), {})("what?")
-
-    with pytest.raises(GraphBubbleUp):
-        agent("q")
-    assert ["failed"] == [trace.grace["status"] for trace in grace.store.query()]
-
-
 def test_a_reviewer_that_raises_a_handoff_has_not_paused_anything(grace):
     """Only an interrupt waits for an answer; anything else that a reviewer raises is no consent."""
     ran = []
@@ -160,7 +150,6 @@ DOC = Document("x", metadata={"source": "a.md"})
     ("scores", "pair", "found", "unusable"),
     [
         ("similarity", True, [0.25], 0),
-        ("distance", True, [0.75], 0),
         ({"similar": "squared_l2_distance", "*": "none"}, True, [0.875], 0),
         ({"other": "distance"}, True, [], 1),
         (lambda figure: figure / 2, True, [0.125], 0),
@@ -213,10 +202,8 @@ class WithScores(VectorStoreRetriever):
     ("store", "scores", "found", "unusable"),
     [
         (InMemoryVectorStore, None, [], 0),
-        (InMemoryVectorStore, "similarity", [], 0),
         (InMemoryVectorStore, "metadata.score", [0.02], 0),
         (InMemoryVectorStore, "metadata.source", [], 1),
-        (FAISS, {"FAISS": "squared_l2_distance"}, [], 0),
         (FAISS, {"FAISS": ("metadata.score", "squared_l2_distance")}, [0.99], 0),
         (FAISS, {"WithScores": "metadata.score", "FAISS": "distance"}, [0.02], 0),
         (FAISS, lambda document: document.metadata["score"], [0.02], 0),
@@ -292,27 +279,16 @@ def success(trace):
     return trace.grace["confidence"]["breakdown"]["tool_success"]
 
 
-def question(text="q"):
-    return {"messages": [("user", text)]}
-
-
 class TestUnknownTools:
-    def test_three_calls_of_tools_that_do_not_exist_are_three_failures(self, grace, handler, made, call):
-        model = says([("a", {"x": 1})], [("b", {}), ("c", {"y": [2]})], "done")
+    def test_calls_of_tools_that_do_not_exist_are_failures(self, grace, handler, made, call):
+        model = says([("a", {"x": 1}), ("search", {"query": "a"})], [("b", {}), ("c", {"y": [2]})], "done")
         call(made(model, [search]), question(), {"callbacks": [handler]})
         trace = only(grace)
-        assert [("a", "error"), ("b", "error"), ("c", "error")] == sorted(statuses(trace))
-        assert 0.0 == success(trace)
+        assert [("a", "error"), ("b", "error"), ("c", "error"), ("search", "ok")] == sorted(statuses(trace))
+        assert 0.25 == success(trace)
         assert {"x": 1} == next(step.input for step in trace.steps if step.tool and step.tool.name == "a")
-        assert "a is not a valid tool" in trace.grace["calls"][0]["error"]["message"]
+        assert "a is not a valid tool" in str(trace.grace["calls"])
         assert "error_recovery" in [step.type for step in trace.steps]
-
-    def test_beside_tools_that_work_and_tools_that_do_not_exist(self, grace, handler, made, call):
-        model = says([("nothing", {}), ("search", {"query": "a"})], [("search", {"query": "b"})], "done")
-        call(made(model, [search]), question(), {"callbacks": [handler]})
-        trace = only(grace)
-        assert [("nothing", "error"), ("search", "ok"), ("search", "ok")] == sorted(statuses(trace))
-        assert success(trace) == pytest.approx(2 / 3)
 
     def test_an_unknown_tool_again_in_the_next_turn_of_the_thread(self, grace, handler, made):
         """Old messages of the thread are not counted again, though models use the same ids again."""
@@ -486,16 +462,3 @@ class TestAttempts:
 
         call(aflow if way in ASYNC else flow, {"said": []}, {"callbacks": [handler]})
         assert [("fetch", "error"), ("fetch", "error"), ("fetch", "ok")] == statuses(only(grace))
-
-
-def test_hostile_outputs_do_no_harm(grace, handler, monkeypatch):
-    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
-
-    class Hostile:
-        def __getattr__(self, name):
-            raise RuntimeError("do not look")
-
-    assert "messages" in built(("node", lambda _: {"messages": [Hostile()]}), state=dict[str, Any]).invoke(
-        {}, {"callbacks": [handler]}
-    )
-    assert {} == handler.tracker.frames
