@@ -276,9 +276,7 @@ class Catalog(Resident):
                 extent = source.extent(facts["oldest"])
                 if extent.newest > facts["newest"] or extent == (facts["newest"], facts["runs"]):
                     return True
-                kept = source.ids()
-                gone = [name for (name,) in connection.execute("SELECT id FROM shown") if name not in kept]
-                IndexWriter(connection).erase(gone, extent.newest)
+                IndexWriter(connection).erase_all_but(source.ids(), extent.newest)
                 (runs,) = connection.execute("SELECT value FROM facts WHERE name = 'runs'").fetchone()
                 if runs == extent.runs:
                     return False

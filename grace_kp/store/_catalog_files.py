@@ -229,9 +229,13 @@ def _is_usable(path: Path, identity: str) -> bool:
             return False
 
 
-def erase_runs(store: Path, source: Source, runs: Sequence[str]) -> bool:
-    """Erase deleted runs from the index of a store, and rewrite it without free space and its log; return whether nothing of them is left."""
-    path = index_of(store)
+def erase_deleted(store: Path, source: Source) -> str:
+    """Erase the runs that the store no longer holds from its index, or remove the index. Return why it may still hold some."""
+    return "" if _erase_deleted(index_of(store), source) else remove_index(store)
+
+
+def _erase_deleted(path: Path, source: Source) -> bool:
+    """Rewrite an index without deleted runs, without free space and its log; return whether nothing of them is left."""
     try:
         with lock_folder(path.parent):
             connection, files = open_watched(path, partial(connect_to_existing, path, busy_seconds=LOCK_SECONDS))
@@ -242,7 +246,7 @@ def erase_runs(store: Path, source: Source, runs: Sequence[str]) -> bool:
         with transaction(connection):
             if not is_current(connection, source.identity()):
                 return False
-            IndexWriter(connection).erase(runs, source.extent().newest)
+            IndexWriter(connection).erase_all_but(source.ids(), source.extent().newest)
         connection.execute("VACUUM")
         # An index that was put in its place meanwhile may have been filled before the deletion.
         return _empty_log(connection) and not files.are_displaced

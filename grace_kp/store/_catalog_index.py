@@ -186,29 +186,25 @@ class IndexWriter:
     def _insert_words(self, pairs: Iterable[tuple[int, str]]) -> None:
         self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", sorted(pairs))
 
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove runs, and names that no other run has. The indexed words stay; see `erase`."""
+    def erase_all_but(self, kept: Collection[str], newest: int) -> None:
+        """Remove all other runs from every table, and names that no other run has; `newest` is the newest number of the store.
+
+        Words cannot be removed one by one, so all are indexed again.
+        """
+        execute = self._connection.execute
+        ids = [name for (name,) in execute("SELECT id FROM shown") if name not in kept]
         contributions, counts = Contributions(), Counter[int]()
         for start in range(0, len(ids), REMOVED_AT_A_TIME):
             self._remove(ids[start : start + REMOVED_AT_A_TIME], contributions, counts)
         self._finish(contributions, counts)
-        self._connection.execute("DELETE FROM names WHERE runs <= 0")
-        self._names.clear()
-
-    def erase(self, ids: Sequence[str], newest: int) -> None:
-        """Remove runs that the store no longer holds from every table; `newest` is the newest number of the store.
-
-        Words cannot be removed one by one, so all are indexed again.
-        """
-        self.remove(ids)
-        self._connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (newest,))
-        # The numbers of deleted labels are used again.
-        self._connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
+        execute("DELETE FROM names WHERE runs <= 0")
+        execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (newest,))
+        execute("UPDATE facts SET value = 0 WHERE name = 'label'")  # the numbers of deleted labels are used again
         if self._has_words:
-            self._connection.execute("DROP TABLE words_terms")
-            self._connection.execute("DROP TABLE words")
+            execute("DROP TABLE words_terms")
+            execute("DROP TABLE words")
             create_words(self._connection)
-            self._connection.execute("INSERT OR REPLACE INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
+            execute("INSERT OR REPLACE INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
 
     def label(self, ids: Iterable[str]) -> None:
         """Note that runs have feedback."""

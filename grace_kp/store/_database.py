@@ -125,16 +125,21 @@ class SharedConnection:
     """For messages."""
     file: Identity = None
     """Device and inode of the file; None for a database in memory."""
+    lock_seconds = -1.0
+    """Time that a thread waits for the others; without end if negative."""
     _connection: Connection | None = None
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         """Held while the connection is used."""
-        self._abandoned: list[Connection] = []
+        self.abandoned: list[Connection] = []
         self._pid = os.getpid()
 
     def _open(self) -> Connection:
         raise NotImplementedError
+
+    def _leave(self, connection: Connection) -> None:
+        connection.close()
 
     def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
         # Python warns about a connection that is left to be collected. At the end of the process the module's names are gone.
@@ -150,7 +155,7 @@ class SharedConnection:
         if self._is_mine:
             return
         if self._connection is not None and not leave_to_parent(self._connection, self.lock):
-            self._abandoned.append(self._connection)  # kept, because garbage collection would close it
+            self.abandoned.append(self._connection)  # kept, because garbage collection would close it
         self.lock = threading.RLock()
         self._pid, self._connection = os.getpid(), None
 
@@ -158,7 +163,7 @@ class SharedConnection:
         """Leave the parent's connection in a forked child; return whether none is open here any more."""
         with self.lock:
             self.after_fork()
-            return not self._abandoned
+            return not self.abandoned
 
     @contextlib.contextmanager
     def _explain_errors(self, problem: str) -> Iterator[None]:
@@ -170,22 +175,25 @@ class SharedConnection:
     @contextlib.contextmanager
     def use(self, *, write: bool = False) -> Iterator[Connection]:
         """Lend the connection to the current thread, with `write` in a transaction."""
-        with self.lock:
-            if not self._is_mine:
-                self.after_fork()
+        lock = self.lock
+        if not lock.acquire(timeout=self.lock_seconds):
+            raise StoreError(
+                f"store {self.path}: another thread of this process has used it for {self.lock_seconds:g} s; nothing was written; try again"
+            )
+        try:
+            self.after_fork()
             connection = self._connection or self._open()
-            if not write:
+            with transaction(connection) if write else contextlib.nullcontext():
                 yield connection
-                return
-            with transaction(connection):
-                yield connection
+        finally:
+            lock.release()
 
     def close(self) -> None:
         """Close the connection. The next use opens it again."""
         with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None and self._is_mine:
-                connection.close()
+                self._leave(connection)
 
 
 class OpenFiles:

@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._database import ONE_OF, Connection, SharedConnection
-from grace_kp.store._deletion import TABLES, Deleted, Selection, delete_rows, hash_key, mark_index
+from grace_kp.store._deletion import TABLES, Deleted, Selection, delete_rows, hash_key
 from grace_kp.store._query import Query, feedback_on, load_traces, searchable, where_of
 from grace_kp.store._record import find_missing, read_feedback, scorer_name
-from grace_kp.store._schema import PUT_STATE, mark_unclean
+from grace_kp.store._schema import INDEX, PUT_STATE, mark_unclean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -222,7 +222,7 @@ class RunTables(SharedConnection):
                 if table != "journal":
                     connection.execute(f"DELETE FROM {table}")  # noqa: S608
             mark_unclean(connection)
-            mark_index(connection)
+            mark_unclean(connection, INDEX)
         return int(count)
 
 

@@ -23,16 +23,18 @@ from grace_kp.store._database import (
     connect_to_read,
     switch_to_wal,
 )
-from grace_kp.store._deletion import Deleted, Selection, delete_rows, forget_index
+from grace_kp.store._deletion import Deleted, Selection, delete_rows
 from grace_kp.store._leases import LEASE_SECONDS, Owners, Unfinished
 from grace_kp.store._record import is_imported
 from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._runs import DAY, RunTables
 from grace_kp.store._schema import (
+    INDEX,
     MIGRATIONS,
     PAGE_BYTES,
     PUT_STATE,
     READABLE,
+    clean,
     complete_for_reading,
     migrate,
     overwrite,
@@ -166,11 +168,16 @@ class SqliteStore(RunTables):
 
         return Source(Connections(self.path, partial(self._connect_to_read, PATIENCE_SECONDS)))
 
-    def _erase_from_index(self, runs: Sequence[str]) -> bool:
-        from grace_kp.store._catalog_files import erase_runs  # only where runs are deleted
+    def _clean_files(self, connection: Connection) -> str:
+        """Erase deleted runs from the index and the file. Return why one of them may still hold some."""
 
-        with contextlib.closing(self.changes()) as source:
-            return erase_runs(self.path, source, runs)
+        def erase() -> str:
+            from grace_kp.store._catalog_files import erase_deleted  # only where runs are deleted
+
+            with contextlib.closing(self.changes()) as source:
+                return erase_deleted(self.path, source)
+
+        return "; ".join(filter(None, (clean(connection, INDEX, erase), overwrite(connection, self.path))))
 
     def _connect_to_read(self, busy_seconds: float) -> Connection:
         return self._prepare_to_read(connect_to_read(self.path, busy_seconds=busy_seconds))
@@ -271,9 +278,7 @@ class SqliteStore(RunTables):
             with self.use(write=True) as connection:
                 deleted = delete_rows(connection, selection, self._owners.dead(connection))
             with self.use() as connection:
-                erase = partial(self._erase_from_index, deleted.runs)
-                problem = forget_index(connection, self.path, erase, deleted.index_mark)
-                deleted.remains = "; ".join(filter(None, (problem, overwrite(connection, self.path), waiting)))
+                deleted.remains = "; ".join(filter(None, (self._clean_files(connection), waiting)))
         return deleted
 
     def retain(self, days: float) -> int:
@@ -295,8 +300,7 @@ class SqliteStore(RunTables):
             self._take_in_rescued()
             count = super().clear()
             with self.use() as connection:
-                forget_index(connection, self.path)
-                overwrite(connection, self.path)
+                self._clean_files(connection)
         return count
 
     def close(self) -> None:

@@ -65,7 +65,7 @@ def test_threads_wait_for_each_other_no_longer_than_for_processes(hasty):
     thread = threading.Thread(target=hang)
     thread.start()
     is_open.wait()
-    with pytest.raises(StoreError, match=r"another thread of this process has used its approvals for 0\.05 s"):
+    with pytest.raises(StoreError, match=r"another thread of this process has used it for 0\.05 s"):
         put(hasty, row(2))
     assert None is hasty.row("ap-1")
     may_end.set()
@@ -200,7 +200,7 @@ def test_a_file_of_an_earlier_version_reads_as_without_approvals(tmp_path):
 
 def test_every_write_waits_for_the_disk(store):
     with store.approvals.transaction():
-        assert (2,) == store.approvals._writer.execute("PRAGMA synchronous").fetchone()
+        assert (2,) == store.approvals._writing._connection.execute("PRAGMA synchronous").fetchone()
 
 
 FULL_DISK = """

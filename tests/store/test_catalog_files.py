@@ -20,7 +20,7 @@ from grace_kp.runtime import record_of
 from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog, open_store
 from grace_kp.store._catalog_files import index_of
 from grace_kp.store._catalog_index import words_from
-from grace_kp.store._deletion import Selection, delete_rows, forget_index
+from grace_kp.store._deletion import Selection, delete_rows
 from tests.store.listed import ORDINARY, figures, found, meets, pages, plain, queries, run, runs
 from tests.store.samples import MARK, holding, put
 
@@ -287,11 +287,13 @@ def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, mon
     catalog.refresh()
     before = inode(store)
 
-    def compare_and_forget(*args):
-        catalog.refresh(0)
-        return forget_index(*args)
+    erase = _catalog_files.erase_deleted
 
-    monkeypatch.setattr("grace_kp.store._sqlite.forget_index", compare_and_forget)
+    def compare_and_erase(*args):
+        catalog.refresh(0)
+        return erase(*args)
+
+    monkeypatch.setattr(_catalog_files, "erase_deleted", compare_and_erase)
     assert store.delete(id="kp:trace:b").clean
     assert (before, ["a", "c"]) == (inode(store), found(catalog))
 
@@ -330,7 +332,7 @@ DIE = """
 def test_a_crash_between_the_store_and_its_index_leaves_no_contents(
     tmp_path, store, catalog, url, statement, is_followed
 ):
-    """The next deletion removes the index, even if it finds no run. What it deletes itself is not all that the index holds."""
+    """The next deletion erases both runs, even if it finds no run itself."""
     put(store, run("a", text="kept"), marked(), run("c", text=MARK[:5]))
     catalog.refresh()
     command = [sys.executable, "-c", textwrap.dedent(DIE), url, statement]
@@ -385,11 +387,12 @@ def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog
     assert inode(store) is None
 
 
-def test_what_a_deletion_in_another_process_leaves_is_a_task_for_its_mark(tmp_path, store, catalog):
-    """Where that process could not lock the index yet, the index is removed rather than taken for clean."""
+def test_what_a_deletion_in_another_process_leaves_is_erased_by_the_next(tmp_path, store, catalog):
+    """That process may have died before it could lock the index."""
     put(store, run("a"), marked(), run("c"))
     catalog.refresh()
+    before = inode(store)
     with store.use(write=True) as connection:
         delete_rows(connection, Selection(id="kp:trace:b"))
     assert store.delete(id="kp:trace:c").clean
-    assert (None, []) == (inode(store), holding(tmp_path))
+    assert (before, [], ["a"]) == (inode(store), holding(tmp_path), found(catalog))
