@@ -110,20 +110,17 @@ class Definitions:
         self._by_name: dict[str, list[weakref.ref[GatedAction]]] = {}
 
     def add(self, action: GatedAction) -> None:
-        """Add an action."""
         with self._lock:
             known = self._by_name.setdefault(action.name, [])
             known[:] = [*(reference for reference in known if reference() is not None), weakref.ref(action)]
 
     def names(self) -> list[str]:
-        """Return the names of the actions that still exist."""
         with self._lock:
             return [
                 name for name, known in self._by_name.items() if any(reference() is not None for reference in known)
             ]
 
     def find_named(self, name: str) -> list[GatedAction]:
-        """Return the actions with this name, in the order in which they were defined."""
         with self._lock:
             return [action for reference in self._by_name.get(name, ()) if (action := reference()) is not None]
 
@@ -186,40 +183,32 @@ class LazyInbox(Resident):
         watch(self)
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork."""
         return (self._lock,)
 
     def after_fork(self) -> None:
-        """Replace the lock in the child."""
         self._lock = threading.Lock()
 
     def get(self) -> Inbox:
-        """Return the inbox."""
+        from grace_kp.approvals import Inbox, Notifier, RequestStore, Secret, Watcher
+
         store = self._store()
         opened = self._opened
         if opened is None or opened[0] is not store:
-            opening = self._opening(store)
+            tables: Any = getattr(store, "approvals", None)
+            if tables is None:
+                raise StoreError(
+                    f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
+                )
+            # Without the lock, which a fork waits for: a keyring starts processes.
+            secret, receivers = Secret.load(), self._receivers()
             with self._lock:
-                if self._opened is None or self._opened[0] is not store:
-                    self._opened = store, opening()
                 opened = self._opened
+                if opened is None or opened[0] is not store:
+                    notifier = Notifier(tables)
+                    notifier.add(receivers)
+                    requests = RequestStore(
+                        tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake()
+                    )
+                    inbox = Inbox(requests=requests, watcher=Watcher(tables), notifier=notifier, domain=self._domain)
+                    opened = self._opened = store, inbox
         return opened[1]
-
-    def _opening(self, store: object) -> Callable[[], Inbox]:
-        """Return what opens the inbox. The rest is done here, without the lock, which a fork waits for: a keyring starts processes."""
-        from grace_kp.approvals import Inbox, Notifier, RequestStore, Secret, Watcher
-
-        tables: Any = getattr(store, "approvals", None)
-        if tables is None:
-            raise StoreError(
-                f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
-            )
-        secret, receivers = Secret.load(), self._receivers()
-
-        def open_inbox() -> Inbox:
-            notifier = Notifier(tables)
-            notifier.add(receivers)
-            requests = RequestStore(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
-            return Inbox(requests=requests, watcher=Watcher(tables), notifier=notifier, domain=self._domain)
-
-        return open_inbox

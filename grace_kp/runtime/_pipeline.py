@@ -132,7 +132,6 @@ class Pipeline(Resident):
 
     @cached_property
     def assessor(self) -> Assessor:
-        """Computes confidence and value score."""
         return Assessor(self._profiles(), self._value_scorer)
 
     def _value_scorer(self) -> ValueScorer:
@@ -148,7 +147,6 @@ class Pipeline(Resident):
 
     @property
     def has_open_runs(self) -> bool:
-        """Whether there is anything to journal."""
         return bool(self.recorder.open_runs)
 
     @property

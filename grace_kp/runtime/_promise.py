@@ -78,11 +78,9 @@ class PromiseWatch(Resident):
         watch(self)
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held while alarms are read and replaced."""
         return self._reading, self._lock
 
     def after_fork(self) -> None:
-        """Replace the locks in the child."""
         self._reading, self._lock = threading.RLock(), threading.Lock()  # a callback may run a gated action
 
     def states(self) -> Any:

@@ -81,8 +81,6 @@ def _trace_scorer(scorer: object) -> TraceScorer:
 
 
 class Scoring:
-    """The scores of one run, as they come."""
-
     __slots__ = ("clean", "entries", "is_done", "next_scorer", "trace")
 
     def __init__(self, trace: ReasoningTrace, clean: Callable[[str], str]) -> None:
@@ -134,7 +132,6 @@ class TraceScorers(Resident):
         return True
 
     def begin(self, trace: ReasoningTrace, clean: Callable[[str], str]) -> Scoring:
-        """Start scoring a run."""
         scoring = Scoring(trace, clean)
         with self._lock:
             self._queue.append(scoring)

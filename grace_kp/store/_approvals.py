@@ -81,29 +81,24 @@ class ApprovalReads:
 
     @property
     def identity(self) -> str:
-        """Id of the store, drawn when its tables were created. Copies have the same."""
         with self._snapshot() as connection:
             return identity_of(connection)
 
     def row(self, approval: str) -> Row | None:
-        """Return the row with this id; None if there is none."""
         found = self._find(f"SELECT {COLUMNS} FROM approvals WHERE id = ?", (approval,))  # noqa: S608
         return row_of(found[0]) if found else None
 
     def ids(self, begins: str, *, limit: int) -> list[str]:
-        """Return the ids with this prefix, at most `limit`, in alphabetical order."""
         within = "SELECT id FROM approvals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
         return [name for (name,) in self._find(within, (begins, begins + chr(sys.maxunicode), limit))]
 
     def rows(self, query: RowQuery) -> list[Row]:
-        """Return the rows that match, in the order of the query."""
         with self._snapshot() as connection:
             actions = _actions(connection, query.action)
             found = [] if actions == [] or query.limit == 0 else _find(connection, *listing(query, actions))
             return [row_of(values[:-1]) for values in found]
 
     def count(self, query: RowQuery) -> int:
-        """Return how many rows match, without the limit."""
         with self._snapshot() as connection:
             actions = _actions(connection, query.action)
             parts = [] if actions == [] else branches(query, actions)
@@ -111,18 +106,15 @@ class ApprovalReads:
             return sum(number for found in counted for (number,) in found)
 
     def link(self, seq: int) -> Link | None:
-        """Return the entry of the chain with this number; None if there is none."""
         found = self._find(f"{LINKS} WHERE seq = ?", (seq,))
         return link_of(found[0]) if found else None
 
     def links(
         self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
     ) -> list[Link]:
-        """Return entries after `after` by number; with `kept`, only entries that still have contents."""
         return self._links(f"{KEPT if kept else LINKS} WHERE seq > ?", "", after, limit, approval)
 
     def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
-        """Return the entries with smaller numbers than `before` (all when None), newest first."""
         return self._links(f"{LINKS} WHERE seq < ?", "DESC", sys.maxsize if before is None else before, limit, approval)
 
     def _links(self, select: str, order: str, seq: int, limit: int, approval: str | None) -> list[Link]:
@@ -131,17 +123,14 @@ class ApprovalReads:
         return [link_of(entry) for entry in found]
 
     def head(self) -> tuple[int, str]:
-        """Return the number and the hash of the newest entry; 0 and an empty string before the first."""
         found = self._find("SELECT seq, hash FROM approval_chain ORDER BY seq DESC LIMIT 1")
         return (int(found[0][0]), str(found[0][1])) if found else (0, "")
 
     def document(self, kind: str, name: str) -> bytes | None:
-        """Return a small document; None if there is none."""
         found = self._find("SELECT data FROM approval_documents WHERE kind = ? AND name = ?", (kind, name))
         return bytes(found[0][0]) if found else None
 
     def documents(self, kind: str) -> dict[str, bytes]:
-        """Return all documents of a kind, by name."""
         found = self._find("SELECT name, data FROM approval_documents WHERE kind = ? ORDER BY name", (kind,))
         return {name: bytes(data) for name, data in found}
 
@@ -174,7 +163,6 @@ class ApprovalWrites(ApprovalReads):
         return contextlib.nullcontext(self._connection)
 
     def put(self, row: Row) -> bool:
-        """Insert a row of revision 1, or replace the row of the previous revision; return False if another revision is there."""
         if row.revision == 1 and self._max_rows is not None and self.row(row.id) is None:
             # Rows are never deleted: the action of a forgotten one could run again.
             (rows,) = self._connection.execute("SELECT COALESCE(MAX(number), 0) FROM approvals").fetchone()
@@ -193,7 +181,6 @@ class ApprovalWrites(ApprovalReads):
             raise StoreError(problem) from error
 
     def append(self, link: Link) -> None:
-        """Append an entry to the chain."""
         newest, _ = self.head()
         if link.seq != newest + 1:
             raise StoreError(f"entry {link.seq} cannot follow entry {newest} of the chain; append entry {newest + 1}")
@@ -203,14 +190,12 @@ class ApprovalWrites(ApprovalReads):
             self._connection.execute("INSERT INTO approval_contents VALUES (?, ?, ?)", contents)
 
     def put_document(self, kind: str, name: str, data: bytes | None) -> None:
-        """Put a document, or delete it with None."""
         if data is None:
             self._connection.execute("DELETE FROM approval_documents WHERE kind = ? AND name = ?", (kind, name))
         else:
             self._connection.execute(PUT_DOCUMENT, (kind, name, data))
 
     def forget(self, seqs: Sequence[int]) -> int:
-        """Delete salt and contents of entries; return how many had some."""
         delete = "DELETE FROM approval_contents WHERE seq = ?"
         deleted = sum(self._connection.execute(delete, (seq,)).rowcount for seq in seqs)
         if deleted:
@@ -236,7 +221,6 @@ def _actions(connection: Connection, pattern: str | None) -> list[str] | None:
 
 
 def row_of(values: Sequence[Any]) -> Row:
-    """Return the row with these values of `COLUMNS`."""
     columns = dict(zip(_NAMES, values, strict=True))
     if columns["deadline"] == math.inf:
         columns["deadline"] = None
@@ -245,7 +229,6 @@ def row_of(values: Sequence[Any]) -> Row:
 
 
 def link_of(values: Sequence[Any]) -> Link:
-    """Return the entry with these values of `LINKS`."""
     seq, digest, approval, data, *contents = values
     salt, text = (None if value is None else _bytes_of(value) for value in contents)
     return Link(seq=seq, hash=digest, approval=approval, data=_bytes_of(data), salt=salt, contents=text)
@@ -338,7 +321,6 @@ class ApprovalFile:
             self._files.leave_beside()
 
     def open(self) -> Connection:
-        """Return a new connection to the file that was opened first."""
         with self.lock:
             self.check()
             if self.is_forked and not (self.is_left and self._leave_parent()):
@@ -362,7 +344,6 @@ class ApprovalFile:
         return connection
 
     def leave(self, connection: Connection) -> None:
-        """Close a connection."""
         with contextlib.suppress(DatabaseError):
             connection.close() if self._files is None else self._files.leave(connection)
 
@@ -445,20 +426,17 @@ class SqliteTables(ApprovalReads, Resident):
         watch(self)
 
     def fork_locks(self) -> Iterator[Lock]:
-        """Yield the locks that are held during a fork."""
         yield self._writing.lock
         yield self._reading.lock
         yield self._place.lock
 
     def after_fork(self) -> None:
-        """Open other connections in a forked child."""
         for connection in (self._writing, self._reading):
             connection.after_fork()
         self._place.after_fork(is_left=not (self._writing.abandoned or self._reading.abandoned))
         self._leases.forget()
 
     def close(self) -> None:
-        """Close the connections. The next use opens the file at the path again."""
         with self._writing.lock, self._reading.lock:
             self._writing.close()
             self._reading.close()
@@ -528,7 +506,6 @@ class SqliteTables(ApprovalReads, Resident):
                     overwrite(connection, self._path)
 
     def changes(self) -> int:
-        """Return a number that changes whenever another process or thread may have written to the file."""
         with self._explain("read"), self._reading.use() as connection:
             version = (connection, *connection.execute("PRAGMA data_version").fetchone())
             if version != self._version:
@@ -537,7 +514,6 @@ class SqliteTables(ApprovalReads, Resident):
             return self._changes
 
     def hold(self) -> str:
-        """Take the lease of this process, or renew it when ten seconds have passed, and return its id."""
         if self._leases.id is not None and not self._leases.is_due:
             return self._leases.id
         with self._explain("written"), self._writing.use() as connection, contextlib.ExitStack() as stack:
@@ -546,7 +522,6 @@ class SqliteTables(ApprovalReads, Resident):
             return self._leases.hold(connection)
 
     def is_alive(self, process: str) -> bool | None:
-        """Return whether the process with this id runs; None if that cannot be known."""
         with self._explain("read"), self._reading.use() as connection:
             return self._leases.is_alive(connection, process)
 
@@ -575,7 +550,6 @@ class MemoryTables(ApprovalReads):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:
-        """Return a block whose writes are all kept, or after an exception none; see `Tables.transaction`."""
         with self._use() as connection:
             if connection.in_transaction:
                 raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
@@ -588,14 +562,11 @@ class MemoryTables(ApprovalReads):
             self._changes += 1
 
     def changes(self) -> int:
-        """Return a number that grows with each transaction."""
         return self._changes
 
     def hold(self) -> str:
-        """Return the id of this process."""
         with self._use():  # draws another id in a forked child
             return self._process
 
     def is_alive(self, process: str) -> bool | None:
-        """Return True for this process and None for others, which cannot read these tables."""
         return True if process == self._process else None

@@ -76,8 +76,6 @@ class StoredRun(NamedTuple):
 
 @dataclass(slots=True)
 class RunFacts:
-    """The facts of one run."""
-
     at: int
     """When it began, in milliseconds since 1970."""
     agent: str
@@ -310,7 +308,6 @@ class Contributions:
                     total[place] += counts[place]
 
     def write(self, connection: Connection) -> None:
-        """Bring the collected sums into the tables, in the caller's transaction."""
         connection.executemany(
             _upsert("rollups", ("agent", "day"), _COLUMNS), [(*k, *v) for k, v in self._sums.items()]
         )

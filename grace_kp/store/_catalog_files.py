@@ -57,7 +57,6 @@ def index_of(store: Path) -> Path:
 
 
 def remove_index(store: Path) -> str:
-    """Remove the index of a store."""
     path = index_of(store)
     try:
         if any(Path(f"{path}{end}").exists() for end in ENDS):
@@ -70,8 +69,6 @@ def remove_index(store: Path) -> str:
 
 
 class Extent(NamedTuple):
-    """The size of a store."""
-
     newest: int
     """The largest number; 0 for an empty store."""
     runs: int
@@ -98,7 +95,6 @@ class Source:
             return connection.execute(sql, values).fetchall()
 
     def newest_numbers(self) -> tuple[int, int]:
-        """Return the newest numbers of runs and labels."""
         sql = "SELECT (SELECT COALESCE(MAX(changed), 0) FROM traces), (SELECT COALESCE(MAX(number), 0) FROM feedback)"
         newest, label = self._rows(sql)[0]
         return newest, label
@@ -130,15 +126,12 @@ class Source:
         return found
 
     def ids(self) -> set[str]:
-        """Return the ids of all runs."""
         return {name for (name,) in self._rows("SELECT id FROM traces")}
 
     def feedback(self, after: int, limit: int) -> list[tuple[int, str]]:
-        """Return the next labels."""
         return self._rows("SELECT number, trace FROM feedback WHERE number > ? ORDER BY number LIMIT ?", after, limit)
 
     def find_labelled(self, ids: Sequence[str]) -> set[str]:
-        """Return which of these runs have feedback."""
         sql = f"SELECT DISTINCT trace FROM feedback WHERE trace {ONE_OF}"  # noqa: S608
         return {name for (name,) in self._rows(sql, json.dumps(list(ids)))}
 
@@ -160,7 +153,6 @@ class Source:
         return found
 
     def close(self) -> None:
-        """Close all connections."""
         self._connections.close()
 
 
@@ -179,7 +171,6 @@ class IndexInMemory(SharedConnection, Resident):
         return connection
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork."""
         return (self.lock,)
 
 

@@ -78,7 +78,6 @@ def create_tables(connection: Connection, *, identity: str, with_words: bool) ->
 
 
 def create_words(connection: Connection) -> None:
-    """Create the empty index of words."""
     for statement in WORDS:
         connection.execute(statement)
 
@@ -94,7 +93,6 @@ def has_trigrams(connection: Connection) -> bool:
 
 
 def has_words(connection: Connection) -> bool:
-    """Return whether the index has a table of words."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone() is not None
 
 
@@ -207,7 +205,6 @@ class IndexWriter:
             execute("INSERT OR REPLACE INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
 
     def label(self, ids: Iterable[str]) -> None:
-        """Note that runs have feedback."""
         counts = Counter[int]()
         for name in dict.fromkeys(ids):
             row = self._connection.execute(

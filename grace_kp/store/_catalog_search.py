@@ -230,7 +230,6 @@ def _limit(plan: Plan, query: CatalogQuery, latest: int) -> None:
 
 
 def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
-    """Return a row of the index as a run."""
     fields = dict(zip(SHOWN, json.loads(facts), strict=False))
     fields["tags"] = tuple(fields["tags"])
     return RunRow(position=position, id=name, labelled=bool(labelled), **fields)
@@ -247,7 +246,6 @@ class Search:
         """The last position in a window whose text was looked into, if the window was left there."""
 
     def page(self, query: CatalogQuery, before: int | None, after: int | None, limit: int) -> RunPage:
-        """Return a page; see `Catalog.find`."""
         plan = plan_of(query, self._connection)
         if plan is None or limit < 1:
             return RunPage(rows=(), newer=None, older=None)

@@ -38,7 +38,6 @@ Identity = tuple[int, int] | None
 
 
 def connect(path: Path | str, *, busy_seconds: float, is_uri: bool = False) -> Connection:
-    """Return a connection to a file for several threads, without implicit transactions."""
     return sqlite3.connect(path, uri=is_uri, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
 
 
@@ -61,7 +60,6 @@ def connect_to_existing(path: Path, *, busy_seconds: float) -> Connection:
 
 
 def connect_to_memory() -> Connection:
-    """Return a connection to a new database in memory, which ends with it."""
     return connect(":memory:", busy_seconds=0.0)
 
 
@@ -85,7 +83,6 @@ def is_busy(error: BaseException) -> bool:
 
 
 def is_read_only(error: BaseException) -> bool:
-    """Return whether a statement failed because the connection may not write."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
 
 
@@ -189,7 +186,6 @@ class SharedConnection:
             lock.release()
 
     def close(self) -> None:
-        """Close the connection. The next use opens it again."""
         with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None and self._is_mine:
@@ -269,11 +265,9 @@ class Connections(Resident):
         self._is_closed = False
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork."""
         return (self._lock,)
 
     def after_fork(self) -> None:
-        """Leave the parent's connections to it."""
         for connection, _ in self._free:
             if not leave_to_parent(connection, self._lock):
                 self._abandoned.append(connection)
@@ -286,7 +280,6 @@ class Connections(Resident):
 
     @contextlib.contextmanager
     def use(self) -> Iterator[Connection]:
-        """Lend a connection to the current thread."""
         with self._room:
             connection, files = self._take()
             try:

@@ -113,7 +113,6 @@ class Owners:
 
     @property
     def is_due(self) -> bool:
-        """Whether the lease has to be renewed: it is old, or the wall clock has been set."""
         if self.id is None:
             return False
         passed = self._clock() - self._renewed[0]
@@ -227,14 +226,12 @@ class Unfinished:
         self.forget()
 
     def forget(self) -> None:
-        """Be responsible for nothing, as in a forked child."""
         self._recovered: dict[str, int | None] = {}
         """Runs whose journals were taken over, with the version of their trace that was stored then."""
         self._adopted: set[str] = set()
         """Runs that were taken over and are not complete."""
 
     def journal(self, connection: Connection, entries: Sequence[JournalEntry]) -> None:
-        """Store rows of journals under this owner."""
         if entries:
             owner = self._owners.hold(connection)
             connection.executemany(

@@ -215,7 +215,6 @@ def _record_of(line: bytes) -> Record:
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
-    """Return the header and the records of a file."""
     with open_file(path) as file:
         try:
             header = json.loads(file.readline())
@@ -229,7 +228,6 @@ def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a rescue file for reading."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     file = os.fdopen(handle, "rb")
     found, folder = os.fstat(handle), path.parent.stat()

@@ -141,12 +141,14 @@ class SqliteStore(RunTables):
 
     def _leave_displaced(self) -> bool:
         """Leave an open file that others do not find at the path, because its log would be taken for that of the next file."""
-        connection = self._connection
-        if connection is None or not self._is_mine or not self._files.are_displaced:
+        if self._connection is None or not self._is_mine or not self._files.are_displaced:
             return False
-        self._connection, self._is_displaced = None, True
-        self._files.leave(connection)
+        self._is_displaced = True
+        super().close()
         return True
+
+    def _leave(self, connection: Connection) -> None:
+        self._files.leave(connection)
 
     def _displacement_error(self) -> StoreError:
         return StoreError(
@@ -163,7 +165,6 @@ class SqliteStore(RunTables):
             self._unfinished.forget()
 
     def changes(self) -> Source:
-        """Return the source for a catalog. It reads over separate connections and does not block writers."""
         from grace_kp.store._catalog_files import Source  # only in a process with a catalog
 
         return Source(Connections(self.path, partial(self._connect_to_read, PATIENCE_SECONDS)))
@@ -213,7 +214,6 @@ class SqliteStore(RunTables):
             return self._rescue_files.take_in(connection)
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
-        """Store rows of the journal of runs that are still open."""
         with self.use(write=True) as connection:
             self._unfinished.journal(connection, entries)
 
@@ -295,7 +295,6 @@ class SqliteStore(RunTables):
         return super().retain(days)
 
     def clear(self) -> int:
-        """Delete all traces and rewrite the file without them. Return how many there were."""
         with self.lock:
             self._take_in_rescued()
             count = super().clear()
@@ -309,12 +308,11 @@ class SqliteStore(RunTables):
             self._approvals.close()
         with self.lock:
             self._is_displaced = False
-            connection, self._connection = self._connection, None
-            if connection is not None and self._is_mine:
+            if self._connection is not None and self._is_mine:
                 with contextlib.suppress(DatabaseError):
-                    connection.execute("PRAGMA busy_timeout = 0")  # an exit does not wait for this
-                    self._owners.release(connection)
-                self._files.leave(connection)
+                    self._connection.execute("PRAGMA busy_timeout = 0")  # an exit does not wait for this
+                    self._owners.release(self._connection)
+            super().close()
 
     def describe(self) -> dict[str, Any]:
         """Return kind, path, size in bytes, number of traces, schema version and journal mode."""
@@ -339,8 +337,8 @@ class SqliteReader(SqliteStore):
         StoreError: the file cannot be opened, is not a SQLite file, or was written by a newer version.
     """
 
-    _is_earlier: bool = False
-    """Whether the file has an earlier version, so that temporary tables stand in for missing ones."""
+    _version = len(MIGRATIONS)
+    """The version of the schema. Of an earlier one, temporary tables stand in for missing ones."""
 
     def _make_folder(self) -> None:
         if self.path.exists():
@@ -353,16 +351,15 @@ class SqliteReader(SqliteStore):
     def use(self, *, write: bool = False) -> Iterator[Connection]:
         """Lend the connection; open a file of an earlier version again when a writer has brought it up to date."""
         with self.lock:
-            if self._is_earlier and self._connection is not None:
-                self._is_earlier = schema_version(self._connection) < len(MIGRATIONS)
-                if not self._is_earlier:
-                    SharedConnection.close(self)
+            is_earlier = self._version < len(MIGRATIONS)
+            if self._connection is not None and is_earlier and schema_version(self._connection) != self._version:
+                SharedConnection.close(self)
             with super().use(write=write) as connection:
                 yield connection
 
     def _prepare(self, connection: Connection) -> None:
-        self._is_earlier = schema_version(connection) < len(MIGRATIONS)
-        if not READABLE <= schema_version(connection) <= len(MIGRATIONS):
+        self._version = schema_version(connection)
+        if not READABLE <= self._version <= len(MIGRATIONS):
             migrate(connection, self.path)
         self._prepare_to_read(connection)
 
