@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,10 @@ from grace_kp.trace import SCALARS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from grace_kp.approvals import Approval, Inbox, Resumed, Webhook
+    from grace_kp.approvals import Approval, Inbox, Resumed
     from grace_kp.gating import GatedAction
     from grace_kp.record import Recorder
+    from grace_kp.settings import Settings
 
 
 def _adapter_of(graph: object) -> Any:
@@ -44,23 +46,19 @@ class ApprovedActions:
         self._definitions, self._inbox, self._recorder = definitions, inbox, recorder
 
     def execute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
-        """Carry out an approved action, and return its result."""
         return finish(self._prepare_call(approval_id, arguments)())
 
     async def aexecute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
-        """`execute` without blocking the event loop."""
         begun = await to_thread(self._prepare_call, approval_id, arguments)
         if inspect.iscoroutinefunction(begun.func):
             return await begun()
         return await to_thread(begun)
 
     def resume(self, graph: Any, **chosen: Any) -> list[Resumed]:
-        """Carry on the threads of a graph whose requests are decided."""
         resumed: list[Resumed] = _adapter_of(graph).resume_graph(self._inbox(), graph, **chosen)
         return resumed
 
     async def aresume(self, graph: Any, **chosen: Any) -> list[Resumed]:
-        """`resume` without blocking the event loop."""
         inbox = await to_thread(self._inbox)
         resumed: list[Resumed] = await _adapter_of(graph).aresume_graph(inbox, graph, **chosen)
         return resumed
@@ -169,15 +167,8 @@ def _closure(action: GatedAction) -> tuple[tuple[str, object], ...]:
 class LazyInbox(Resident):
     """The one inbox of a runtime."""
 
-    def __init__(
-        self,
-        store: Callable[[], object],
-        *,
-        domain: str,
-        groups: Mapping[str, Sequence[str]],
-        receivers: Callable[[], Sequence[Webhook]],
-    ) -> None:
-        self._store, self._domain, self._groups, self._receivers = store, domain, groups, receivers
+    def __init__(self, store: Callable[[], object], settings: Settings) -> None:
+        self._store, self._settings = store, settings
         self._lock = threading.Lock()
         self._opened: tuple[Any, Inbox] | None = None
         watch(self)
@@ -189,7 +180,7 @@ class LazyInbox(Resident):
         self._lock = threading.Lock()
 
     def get(self) -> Inbox:
-        from grace_kp.approvals import Inbox, Notifier, RequestStore, Secret, Watcher
+        from grace_kp.approvals import Inbox, Notifier, RequestStore, Secret, Watcher, webhooks_of
 
         store = self._store()
         opened = self._opened
@@ -200,15 +191,16 @@ class LazyInbox(Resident):
                     f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
                 )
             # Without the lock, which a fork waits for: a keyring starts processes.
-            secret, receivers = Secret.load(), self._receivers()
+            settings, secret = self._settings, Secret.load()
+            receivers = webhooks_of(settings.webhook_url, settings.approval_link, dict(os.environ))
             with self._lock:
                 opened = self._opened
                 if opened is None or opened[0] is not store:
                     notifier = Notifier(tables)
                     notifier.add(receivers)
                     requests = RequestStore(
-                        tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake()
+                        tables, groups=settings.reviewers, secret=secret, on_event=lambda *_: notifier.wake()
                     )
-                    inbox = Inbox(requests=requests, watcher=Watcher(tables), notifier=notifier, domain=self._domain)
+                    inbox = Inbox(requests=requests, watcher=Watcher(tables), notifier=notifier, domain=settings.domain)
                     opened = self._opened = store, inbox
         return opened[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
-    from grace_kp.approvals import Approvals, Webhook
+    from grace_kp.approvals import Approvals
     from grace_kp.calibrate import Alarm, Monitor
     from grace_kp.confidence import Profile, Thresholds
     from grace_kp.gating import Policy, Reviewer
@@ -207,12 +206,7 @@ class Grace(Front, Resident):
                         promise=self._promise,
                         unmeasured=settings.unmeasured,
                         list_actions=lambda: self._defined.names(),
-                        lazy_inbox=LazyInbox(
-                            lambda: self._writer.store(),
-                            domain=settings.domain,
-                            groups=settings.reviewers,
-                            receivers=self._receivers,
-                        ),
+                        lazy_inbox=LazyInbox(lambda: self._writer.store(), settings),
                         judge=lambda: self._models.get().judge,
                         store=lambda: self._writer.store(),
                         recorder=self.recorder,
@@ -305,11 +299,6 @@ class Grace(Front, Resident):
         store = writer.store()
         writer.flush(timeout=5.0)
         return store
-
-    def _receivers(self) -> Sequence[Webhook]:
-        from grace_kp.approvals import webhooks_of
-
-        return webhooks_of(self.settings.webhook_url, self.settings.approval_link, dict(os.environ))
 
     @property
     def approvals(self) -> Approvals:

@@ -54,11 +54,6 @@ class PromiseWatch(Resident):
         asks: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Watch a promise. Nothing is read or written yet.
-
-        Args:
-            clock: monotonic seconds.
-        """
         self._monitor, self._store, self._clock = monitor, store, clock
         self.asks = asks
         self.watched = watched_by(profile)

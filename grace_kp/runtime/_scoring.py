@@ -92,14 +92,9 @@ class Scoring:
 
 
 class TraceScorers(Resident):
-    """All scorers of a runtime, in order."""
+    """All scorers of a runtime, in order. Each may take `seconds` for a run."""
 
     def __init__(self, scorers: Sequence[TraceScorer], seconds: float, on_scored: Callable[[], object]) -> None:
-        """Start no thread yet.
-
-        Args:
-            seconds: how long each may take for a run.
-        """
         self._scorers = list(scorers)
         self._seconds = seconds
         self._on_scored = on_scored

@@ -493,11 +493,10 @@ class SqliteTables(ApprovalReads, Resident):
                     ) from error
             except BaseException:
                 self._leases.lapse()
-                if connection.in_transaction:
-                    try:
-                        connection.execute("ROLLBACK")
-                    except DatabaseError:
-                        self._writing.close()  # closing it rolls back
+                try:
+                    connection.rollback()
+                except DatabaseError:
+                    self._writing.close()  # closing it rolls back
                 raise
             self._place.note(head)
             self._place.check()
