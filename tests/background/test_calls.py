@@ -17,7 +17,6 @@ from grace_kp.background import (
     finish,
     for_each,
     in_thread,
-    may_wait,
     retry_after,
 )
 from grace_kp.background._calls import BackgroundThread
@@ -32,7 +31,6 @@ async def soon(value):
 
 @pytest.fixture
 def no_threads(monkeypatch):
-    """No thread can be started any more, as when the interpreter exits."""
 
     def start(_thread):
         raise RuntimeError("can't start new thread at interpreter shutdown")
@@ -77,24 +75,9 @@ class TestCallWithin:
         with pytest.raises(RuntimeError, match="interpreter shutdown"):
             call_within(1, threading.current_thread, name="probe")
 
-    def test_a_thread_that_may_not_wait_passes_that_on(self):
-        """Work that others wait for does not wait in threads that it starts, either."""
-        found = []
-        thread = BackgroundThread(
-            lambda: found.append(call_within(60, may_wait, name="probe")),
-            name="scorer",
-            context=contextvars.Context(),
-            may_wait=False,
-        )
-        thread.start()
-        thread.join(60)
-        assert [False] == found
-        assert may_wait()
-
 
 class TestFinish:
     def test_an_awaitable_is_run_beside_a_running_loop(self):
-        """A plain call inside a coroutine gets the result all the same."""
 
         async def outer():
             return finish(soon(4))
@@ -114,13 +97,6 @@ class TestFinish:
     def test_at_exit_the_loop_runs_here(self, no_threads):
         """Where no thread can be started, the awaitable is run in the caller's."""
         assert 6 == finish(soon(6))
-
-    def test_raises_what_the_awaitable_raises(self):
-        async def fail():
-            raise LookupError("no")
-
-        with pytest.raises(LookupError, match="no"):
-            finish(fail())
 
 
 class TestAsync:

@@ -75,15 +75,15 @@ def test_an_idle_thread_ends_and_the_next_wake_starts_another():
 
 
 def test_a_call_that_is_asked_for_begins_afterwards():
-    """One that is under way does not count; it is waited for."""
     owner = Owner()
     release = block(owner)
     assert not owner.worker.finish_call(0.01)
     owner.waiting.put("next")
     release.set()
     assert owner.worker.finish_call(PATIENCE)
-    assert ["next"] == [owner.next()[0] for _ in range(2)][1:]
+    _, (found, thread) = owner.next(), owner.next()
     owner.worker.stop(PATIENCE)
+    assert ("next", False, False) == (found, thread.is_alive(), owner.put("later"))
     assert not owner.worker.finish_call(PATIENCE)
 
 
@@ -100,7 +100,6 @@ def test_an_idle_thread_does_not_keep_its_owner():
 
 
 def test_work_that_waits_keeps_its_owner():
-    """An owner that nobody else holds any more still has its work done."""
     owner = Owner(idle_seconds=0.01)
     done, release = owner.done, block(owner)
     owner.put("last")
@@ -137,16 +136,6 @@ def test_several_threads_work_at_a_time_up_to_the_bound():
     owner.put(3)
     threads = {owner.next()[1] for _ in range(3)}
     assert 2 == len(threads)
-
-
-def test_stopping_ends_the_threads():
-    """A stopped worker's threads end at once, and nothing wakes it again."""
-    owner = Owner()
-    owner.put(1)
-    _, thread = owner.next()
-    owner.worker.stop(PATIENCE)
-    assert not thread.is_alive()
-    assert not owner.put(2)
 
 
 def test_work_that_raises_costs_its_thread_only(monkeypatch):
@@ -219,7 +208,6 @@ def test_a_latch_that_is_opened_twice_lets_one_wait_through():
 
 
 def test_whose_a_reentrant_lock_is_can_be_asked_of_any_object():
-    """A store of a user's own may have any lock, or none."""
     locks = [threading.RLock(), threading.Condition(), PoliteLock()]
     for lock in locks:
         lock.acquire()
@@ -227,15 +215,6 @@ def test_whose_a_reentrant_lock_is_can_be_asked_of_any_object():
     for lock in locks:
         lock.release()
     assert [False] * 3 == [is_mine(lock) for lock in locks]
-
-
-def test_a_wake_during_the_work_is_not_lost():
-    """What comes while the method returns is found by another call of it."""
-    owner = Owner()
-    release = block(owner)
-    owner.put(2)
-    release.set()
-    assert [None, 2] == [owner.next()[0], owner.next()[0]]
 
 
 def test_the_work_sees_no_context_of_whoever_wakes_it():

@@ -74,7 +74,6 @@ def test_ids_are_found_by_their_beginning(tables):
 
 
 def test_a_row_replaces_only_the_revision_before(tables):
-    """Of two that have read the same revision, one is stored."""
     assert [True, False, True, False, False] == put(
         tables,
         row(1),
@@ -88,7 +87,6 @@ def test_a_row_replaces_only_the_revision_before(tables):
 
 
 def test_nothing_of_a_failed_transaction_remains(tables):
-    """Rows, entries, documents and deletions are as they were."""
     with tables.transaction() as writes:
         writes.put(row(1))
         writes.append(entry(1, salt=b"s", contents=b"c"))
@@ -147,7 +145,6 @@ def test_the_chain_has_no_gaps(tables):
 
 
 def test_contents_are_deleted_and_their_entries_stay(tables):
-    """Counted are those that had contents or a salt."""
     with tables.transaction() as writes:
         writes.append(entry(1, salt=b"salt", contents=b"contents"))
         writes.append(entry(2))
@@ -194,7 +191,6 @@ queries = st.builds(
 
 
 def expected(rows, query):
-    """The rows of a query, as its fields are described."""
     infinity = float("inf")
 
     def is_in(row):
@@ -231,7 +227,6 @@ def test_any_query_finds_what_it_describes(tmp_path_factory, kind, rows, queries
 
 
 def test_nothing_is_found_by_impossible_values(tables):
-    """Half a surrogate pair and numbers beyond 64 bits are in no row."""
     put(tables, row(1))
     for query in (RowQuery(action="\ud800"), RowQuery(key="\ud800"), RowQuery(digest="\ud800*", action="*")):
         assert (0, []) == (tables.count(query), tables.rows(query))
@@ -240,7 +235,6 @@ def test_nothing_is_found_by_impossible_values(tables):
 
 
 def with_approval(store, state, run="kp:trace:1"):
-    """A stored run with an approval and its contents."""
     store.put([record(1), record(2)])
     with store.approvals.transaction() as writes:
         writes.put(row(1, run_id=run, state=state))
@@ -267,7 +261,6 @@ def test_contents_go_although_the_run_went_before(store):
 
 @pytest.mark.parametrize("state", sorted(OPEN))
 def test_a_run_with_an_open_approval_is_not_deleted(store, state):
-    """Its action may still run, with the arguments that it asked for."""
     with_approval(store, state)
     with pytest.raises(
         StoreError, match="the approval ap-1 of the run kp:trace:1 is still open; decide or withdraw it"

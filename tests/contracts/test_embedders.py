@@ -89,7 +89,6 @@ def test_many_texts_keep_their_order(make):
 
 @pytest.mark.parametrize("wrong", ["one text", [3], [None], [b"bytes"]])
 def test_anything_but_a_list_of_texts_is_refused(make, wrong):
-    """One text instead of a list would be embedded letter by letter."""
     embedder, model = make()
     with pytest.raises(TypeError, match="embed takes"):
         embedder.embed(wrong)
@@ -139,7 +138,6 @@ def test_a_failing_model_is_an_error_and_never_a_failing_run(make):
 
 
 def test_no_representation_shows_a_key_or_a_text(make):
-    """What is embedded, and the key of a service, stay out of logs."""
     embedder, _ = make()
     embedder.embed(["a secret text"])
     assert "secret" not in repr(embedder)

@@ -106,7 +106,6 @@ async def test_every_evaluator_takes_it(judge):
 
 
 async def test_a_failure_is_a_fallback_with_its_reason(judge, service):
-    """In both forms; a later judgement is asked for again."""
     service.error = OSError("the service is closed")
     evaluator = gk.LLMSelfEvaluator(judge)
     for evaluation in (evaluator.evaluate_detailed("q", "a"), await evaluator.aevaluate_detailed("q", "a")):

@@ -23,7 +23,6 @@ def store(request, tmp_path):
 
 
 def test_put_get_query_count_iterate_clear(store):
-    """Newest first, replaced by id, oldest first when iterated."""
     store.put([record(n) for n in range(5)])
     store.put([record(2, score=0.9)])
     assert store.get("kp:trace:2").metadata.quality_score == 0.9
@@ -59,7 +58,6 @@ def completed(number, **fields):
 
 
 def test_a_completion_replaces_what_awaits_it(store):
-    """Part by part; what is complete is not completed again."""
     store.put([record(1, awaits=("judgement", "scores"))])
     store.put([completed(1, score=0.6, awaits=("scores",))])
     assert 0.6 == store.get("kp:trace:1").metadata.quality_score
@@ -201,7 +199,6 @@ def label(name, correct=True, at=1.0, source="user", **fields):
 
 
 def labels(store, name):
-    """What the labels of a trace say, oldest first."""
     return [entry["correct"] for entry in (store.get(f"kp:trace:{name}").grace or {}).get("feedback", [])]
 
 
@@ -270,7 +267,6 @@ def test_anything_else_under_that_name_is_kept(store, feedback):
 
 
 def test_runs_are_found_by_their_feedback(store):
-    """With any, with that of a source, and without."""
     store.put([record(n) for n in range(4)])
     store.put_feedback([label(1), label(1, source="audit"), label(2, source="audit"), label(3)])
     assert ([3, 2, 1], [0]) == (ids(store.query(feedback=True)), ids(store.query(feedback=False)))
@@ -331,7 +327,6 @@ def test_several_states_change_together(store):
 
 
 def test_a_run_that_waits_has_neither_succeeded_nor_failed(store):
-    """Conditions on the success leave it out; the status finds it."""
     store.put([record(number, status=status) for number, status in enumerate(("waiting", "suspended", "completed"), 1)])
     assert ([3], [], 0) == (ids(store.query(success=True)), ids(store.query(success=False)), store.count(success=False))
     assert ([1], 3) == (ids(store.query(status="waiting")), store.count())

@@ -22,7 +22,6 @@ BOTH = '{"score": 0.9, "reason": "right", "coverage": 0.8, "coverage_reason": "n
 
 
 def judge_of(reply=BOTH):
-    """A judge that always gives the same reply, and keeps its prompts."""
     prompts = []
 
     def judge(prompt):
@@ -40,7 +39,6 @@ def runtime(model=None, **settings):
 
 
 def asked(grace, question="What is the capital of France?", answer="Paris"):
-    """One run with a search in it; its trace."""
 
     @grace.retriever
     def search(query):
@@ -57,7 +55,6 @@ def asked(grace, question="What is the capital of France?", answer="Paris"):
 
 
 def test_a_run_is_judged_with_its_question_answer_and_sources():
-    """What was evaluated and what it cost stands in the trace."""
     judge = judge_of(JudgeReply(BOTH, model="m-1", tokens_in=200, tokens_out=30))
     trace = asked(runtime(judge))
     (prompt,) = judge.prompts
@@ -94,7 +91,6 @@ def test_without_a_judge_everything_works_and_says_so():
 
 
 def test_runs_that_have_nothing_to_judge_say_so():
-    """A run that failed, and one without an answer."""
     judge = judge_of()
     grace = runtime(judge)
     with pytest.raises(ValueError, match="x"), grace.run("fails") as run:
@@ -108,7 +104,6 @@ def test_runs_that_have_nothing_to_judge_say_so():
 
 
 def test_when_needed_asks_only_where_it_could_matter():
-    """The same level as with `always`, for less."""
     for tools_fail, needed in ((False, True), (True, False)):
         levels = {}
         for mode in ("always", "when_needed"):
@@ -164,7 +159,6 @@ def test_an_agent_that_outruns_its_judge_is_not_slowed(monkeypatch):
 
 
 def test_a_judge_that_hangs_costs_its_timeout_and_no_more():
-    """flush ends, and the trace says what happened."""
     gate = threading.Event()
     grace = runtime(lambda prompt: gate.wait(60), judge_timeout=0.2)
     with grace.run("objective") as run:
@@ -275,7 +269,6 @@ def test_the_agreement_of_sources_is_measured():
 
 
 def sent(grace, *, judge, **gate):
-    """A gated action inside a run; what it did and the run."""
     done = []
 
     @grace.gate(judge=judge, **gate)
@@ -305,7 +298,6 @@ def test_a_gate_that_asks_for_a_judgement_gets_it():
 
 
 async def test_an_async_gate_does_not_block_the_loop_while_it_is_judged():
-    """The judge gets its reply from the loop."""
     loop = asyncio.get_running_loop()
 
     async def reply():

@@ -40,7 +40,6 @@ def labels(grace, name):
 
 
 def test_a_run_is_labelled_as_soon_as_it_has_ended(grace):
-    """Nobody has to flush; each label stays, and the newest is the last."""
     name = finished(grace)
     assert grace.feedback(name, True) is None
     grace.feedback(name, 0.25, "test", by="ana", note="half of it", probability=0.5)
@@ -108,7 +107,6 @@ def test_what_a_run_records_is_no_label(grace):
 
 
 def test_a_trace_that_is_not_there_is_named(grace):
-    """Unknown, deleted and open runs; each error says which it is."""
     with pytest.raises(gk.UnknownTrace, match="no trace kp:trace:nobody in the store") as caught:
         grace.feedback("nobody", True)
     assert "kp:trace:nobody" == caught.value.trace_id
@@ -144,7 +142,6 @@ def test_secrets_and_lengths(grace, tmp_path):
 
 
 def test_an_audit_needs_the_rate_of_its_gate(grace):
-    """Either the trace states it, or the caller does."""
     store = grace.store
     decisions = [{"action": "pay", "outcome": "executed", "level": "silent", "audit": {"rate": 0.1, "selected": True}}]
     put(store, document("gated", decisions=decisions), document("free"))
@@ -197,7 +194,6 @@ def store():
 
 
 def stored(store, data, **defaults):
-    """How many labels were stored, and what was said of the other rows."""
     results = list(store_feedback(store, io.BytesIO(data if isinstance(data, bytes) else data.encode()), "f", **defaults))  # fmt: skip
     problems = [str(result) for result in results if isinstance(result, InvalidRecord)]
     return sum(result for result in results if not isinstance(result, InvalidRecord)), problems

@@ -22,7 +22,6 @@ STRICT = gk.Thresholds(math.inf, 0.8, 0.5)
 
 @pytest.fixture(scope="module")
 def fitted():
-    """A profile that was fitted on drawn runs."""
     runs, labels = drawn_runs(120, seed=3)
     return cal.fit(runs, labels).with_thresholds(gk.Thresholds(math.inf, 0.6, 0.2))
 
@@ -40,7 +39,6 @@ def make_grace(**settings):
 
 
 def run(grace, *, gates=1, **gate):
-    """The trace of a run that calls a tool, then a gated action."""
     look = grace.tool(lambda word: f"found {word}", name="look")
     act = grace.gate(**gate)(lambda: "done")
     with capture() as captured, grace.run("Look and act"):
@@ -173,14 +171,6 @@ def test_a_formula_that_was_chosen_is_no_fallback():
     assert {"fallback", "contributions", "mismatches", "fitted_at"}.isdisjoint(record)
 
 
-def test_mismatches_stand_in_the_trace_and_in_the_status():
-    grace = make_grace(profile=Learned(mismatches=["the model is now b"]), on_mismatch="report")
-    trace = run(grace)
-    assert ("the model is now b",) == trace.confidence.mismatches == trace.decisions[0].mismatches
-    assert ["the model is now b"] == grace.status()["profile"]["mismatches"]
-    assert () == trace.decisions[0].evidence_gaps
-
-
 def test_the_status_describes_profile_and_promise(fitted):
     promise = {"kind": "selective", "risks": {"notify": 0.15}, "delta": 0.1}
     status = make_grace(profile=fitted.with_thresholds(NEVER, promise), shadow=(fitted, NEVER)).status()["profile"]
@@ -254,12 +244,17 @@ def test_a_judgement_before_the_gate_reaches_the_profile(judge, asked):
 
 @pytest.mark.parametrize("mode", ["report", "tighten", None])
 def test_gates_tighten_on_a_mismatch_unless_it_is_only_reported(mode):
+    """Trace and status state it either way."""
+    difference = "the model is now b"
     grace = make_grace(
-        profile=Learned(0.95, mismatches=["the model is now b"]), on_mismatch=mode, reviewer=ScriptedReviewer("proceed")
+        profile=Learned(0.95, mismatches=[difference]), on_mismatch=mode, reviewer=ScriptedReviewer("proceed")
     )
-    (decision,) = run(grace).decisions
+    trace = run(grace)
+    (decision,) = trace.decisions
     assert ("silent" if mode == "report" else "confirm") == decision.level
     assert (mode != "report") == bool(decision.evidence_gaps)
+    assert (difference,) == trace.confidence.mismatches == decision.mismatches
+    assert [difference] == grace.status()["profile"]["mismatches"]
 
 
 def test_a_refuted_promise_makes_the_gate_ask():
@@ -343,7 +338,6 @@ def test_a_shadow_decides_beside_the_first(shadow, score, level):
 
 
 def test_floors_and_gaps_hold_for_a_shadow():
-    """Its level is what the gate would have done with it as the profile."""
     reviewer = ScriptedReviewer("proceed", "proceed")
     floor = run(make_grace(unmeasured="notify", shadow=Learned(1.0), reviewer=reviewer), floor="confirm").decisions[0]
     assert "confirm" == floor.shadow["level"]
@@ -397,12 +391,10 @@ def test_audits_are_drawn_at_their_rate_and_apart_from_the_program_s_numbers():
 
 
 def lenient(profile):
-    """The profile with thresholds that let nearly everything run."""
     return profile.with_thresholds(gk.Thresholds(0.01, 0.01, 0.01))
 
 
 def act_as(grace, *, agent="clerk", tools=("find",), action="pay", **run):
-    """The decision about an action of an agent that has called tools."""
     act = grace.gate(name=action)(lambda: "done")
     with capture() as captured, grace.run("Send order 1", name=agent, **run):
         for name in tools:
@@ -413,7 +405,6 @@ def act_as(grace, *, agent="clerk", tools=("find",), action="pay", **run):
 
 
 def test_the_agent_that_a_profile_was_fitted_on_runs_unasked(fitted):
-    """The decision states the digest of the profile that made it."""
     grace = make_grace(profile=lenient(fitted))
     decision = act_as(grace, tools=("find", "send"))
     assert ("silent", (), ()) == (decision.level, decision.mismatches, decision.evidence_gaps)

@@ -64,7 +64,6 @@ def test_an_interrupt_by_the_user_stays_one():
 
 
 def test_only_messages_of_our_own_are_repeated():
-    """Any other message may quote the contents of the run."""
     assert "the profile learned failed (ValueError)" == measure(Learned(ValueError("secret of the run"))).problem
     assert "the profile learned failed (GraceError: no head)" == measure(Learned(GraceError("no head"))).problem
 
@@ -93,7 +92,6 @@ def test_what_a_trace_could_not_hold_is_replaced():
 
 
 def test_a_profile_of_factors_alone_is_asked_for_them():
-    """It needs no document, and its failures are marked as well."""
 
     class Plain:
         name = "plain"
@@ -201,7 +199,6 @@ def test_each_mismatch_is_logged_once(caplog):
     ],
 )
 def test_thresholds_of_another_type_are_refused(thresholds, hint):
-    """Where they are passed in, with what to write instead."""
     for make in (gk.Grace, gk.ConfidenceCalculator, Policy):
         with pytest.raises(TypeError, match=f"thresholds must be a Thresholds, {hint}"):
             make(thresholds=thresholds)

@@ -38,7 +38,6 @@ def test_a_locked_file_is_waited_for(store):
 
 
 def test_a_file_that_stays_locked_is_an_error(store, hasty):
-    """Nothing is written; listings go on."""
     put(hasty, row(1))
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -95,7 +94,6 @@ def test_threads_that_open_it_at_once_open_one_store(tmp_path):
 
 
 def test_values_that_a_file_cannot_hold_are_refused(store):
-    """With the reason; nothing is written."""
     for wrong in (row(1, action="\ud800"), row(1, level=2**70), row(1, created=float("nan"))):
         with pytest.raises(StoreError, match="'ap-1' holds a value that SQLite cannot"):
             put(store.approvals, wrong)
@@ -179,7 +177,6 @@ def test_a_reader_writes_nothing(store):
 
 
 def test_a_file_of_an_earlier_version_reads_as_without_approvals(tmp_path):
-    """And is not changed by reading."""
     file = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
     file.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)")
     for version, statements in enumerate(MIGRATIONS[: APPROVALS - 1], 1):
@@ -248,7 +245,6 @@ def file(store):
 
 @pytest.fixture
 def tables(store):
-    """Tables with one row and one entry."""
     with store.approvals.transaction() as writes:
         writes.put(row(1))
         writes.append(entry(1))
@@ -269,7 +265,6 @@ def test_another_file_at_the_path_is_refused(tables, file, tmp_path, has_copy):
 
 
 def test_an_earlier_state_in_the_same_file_is_refused(tables, file):
-    """It lacks the newest entry of the chain that this process has seen."""
     other = open_store(f"sqlite:///{file}")
     with other.approvals.transaction() as writes:
         writes.append(entry(2))
@@ -293,7 +288,6 @@ def test_another_store_in_the_same_file_is_refused(tables, file):
 
 
 def test_the_store_can_be_closed_and_opened_again(store):
-    """Then the file at the path is the right one."""
     put(store.approvals, row(1))
     store.close()
     store.path.unlink()

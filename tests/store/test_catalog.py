@@ -34,7 +34,6 @@ STEPS = st.lists(
 
 @pytest.fixture(params=["memory", "sqlite"])
 def opened(request):
-    """Return a function that opens a new store with its catalog."""
     with tempfile.TemporaryDirectory() as folder:
         made, numbers = [], itertools.count()
 
@@ -157,7 +156,6 @@ def test_more_runs_in_a_millisecond_than_positions(opened):
 
 
 def test_a_search_whose_time_is_up_states_how_far_it_got(opened, small_windows):
-    """Each call gets on, and the caller reaches the end."""
     store, catalog = opened()
     put(
         store,
@@ -176,7 +174,6 @@ def test_a_search_whose_time_is_up_states_how_far_it_got(opened, small_windows):
 
 @pytest.fixture
 def has_caught_up(monkeypatch):
-    """An event that is set when a catalog has indexed the run "last"."""
     advance, is_done = Catalog._advance, threading.Event()
 
     def watched(self, **options):
@@ -267,7 +264,6 @@ def test_progress_counts_what_is_not_indexed_yet(store, catalog, monkeypatch):
 
 
 def test_one_who_cannot_write_waits_for_the_other(store, catalog):
-    """Nothing is raised; the rest is indexed afterwards."""
     put(store, run("a"))
     other = open_catalog(store)
     with other._writing():
@@ -277,7 +273,6 @@ def test_one_who_cannot_write_waits_for_the_other(store, catalog):
 
 
 def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, caplog, has_caught_up):
-    """No caller sees an error in the background."""
     monkeypatch.setattr("grace_kp.store._catalog.FAILED_SECONDS", 0.01)
     failures = []
 
@@ -302,7 +297,6 @@ def changes_of(store, above=0):
 
 @pytest.mark.parametrize("url", ["memory:", "sqlite"])
 def test_the_number_of_a_deleted_run_is_not_used_again(url, tmp_path):
-    """Whoever has read up to it would miss the next."""
     store = open_store(url if url == "memory:" else f"sqlite:///{tmp_path}/t.db")
     put(store, run("a"), run("b"), run("a"))
     newest = store.changes().newest_numbers()[0]

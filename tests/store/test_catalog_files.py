@@ -151,13 +151,11 @@ PERIOD = ("2026-01-01", "2026-02-28")
 
 
 def inode(store):
-    """The file of the index; None if there is none."""
     path = index_of(store.path)
     return path.stat().st_ino if path.exists() else None
 
 
 def in_index(store, ask):
-    """What a function reads in the index."""
     connection = sqlite3.connect(index_of(store.path))
     try:
         return ask(connection)
@@ -170,7 +168,6 @@ def names(connection):
 
 
 def marked(name="b", **fields):
-    """A run with the mark in every field that an index keeps."""
     evaluation = {
         "calls": 1,
         "tokens": 2,
@@ -282,7 +279,6 @@ def test_the_newest_run_can_be_deleted_and_its_numbers_are_used_again(store, cat
 
 
 def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, monkeypatch):
-    """It erases the runs itself, and builds nothing again."""
     put(store, run("a"), run("b"), run("c"))
     catalog.refresh()
     before = inode(store)
@@ -371,7 +367,6 @@ def test_an_index_that_others_write_to_is_removed(tmp_path, store, catalog, monk
 
 
 def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog, monkeypatch):
-    """It may have been filled before the deletion."""
     put(store, marked())
     catalog.refresh()
     empty_log = _catalog_files._empty_log
@@ -388,7 +383,6 @@ def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog
 
 
 def test_what_a_deletion_in_another_process_leaves_is_erased_by_the_next(tmp_path, store, catalog):
-    """That process may have died before it could lock the index."""
     put(store, run("a"), marked(), run("c"))
     catalog.refresh()
     before = inode(store)

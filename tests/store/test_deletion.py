@@ -28,7 +28,6 @@ from tests.store.samples import MARK, document, holding, left, put
 
 
 def test_retention_deletes_old_runs_when_new_ones_are_written(tmp_path):
-    """At most once a day, and nothing without the setting."""
     url = f"sqlite:///{tmp_path}/t.db"
     then = f"{datetime.now(UTC) - timedelta(days=31):%Y-%m-%dT%H:%M:%SZ}"
     store = open_store(url)
@@ -210,7 +209,6 @@ def test_an_open_run_is_not_deleted(tmp_path):
 
 
 def test_a_run_of_a_dead_process_is_deleted_from_the_journal(tmp_path):
-    """Also where nobody has found it again yet."""
     path = tmp_path / "t.db"
     code = textwrap.dedent(f"""
         import sys, time

@@ -59,7 +59,6 @@ def test_a_journal_is_not_kept():
 
 
 def test_no_thread_sees_half_of_what_another_writes():
-    """A batch is seen whole, and so is a transaction on approvals."""
     store, done, seen = open_store("memory:"), threading.Event(), set()
     tables = store.approvals
 
@@ -113,7 +112,6 @@ def test_a_forked_child_begins_with_an_empty_store():
 
 
 def test_forks_while_other_threads_use_the_store():
-    """No child waits for a thread that it does not have."""
     store, done = open_store("memory:"), threading.Event()
 
     def work(base):

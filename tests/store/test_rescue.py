@@ -44,26 +44,22 @@ RECORDS = st.builds(
 
 @given(st.lists(RECORDS, max_size=5))
 def test_every_column_comes_back_as_it_was(records):
-    """Bytes that are not UTF-8, too, in the same order."""
     with tempfile.TemporaryDirectory() as folder:
         assert records == read(RescueFiles(Path(folder) / "t.db").write(records))[1]
 
 
 @pytest.fixture
 def written(tmp_path):
-    """A file with two records."""
     return RescueFiles(tmp_path / "t.db", 0o640).write([record(1), record(2)], ["kp:trace:1"])
 
 
 def test_the_header_states_what_the_file_holds(written):
-    """Nothing else lies beside it, and it is as private as the database."""
     header, _ = read(written)
     assert (2, ["kp:trace:1"]) == (header["records"], header["ended"])
     assert ([written], 0o640) == (list(written.parent.iterdir()), stat.S_IMODE(written.stat().st_mode))
 
 
 def test_a_file_of_an_earlier_version_is_read(tmp_path):
-    """It ends with a digest, and has bytes that are not UTF-8 in base64."""
     kept = record(1)
     header = {"format": "grace_kp rescue", "version": 1, "records": 1, "runs": 1, "at": 1.0, "owner": None}
     lines = [
@@ -143,7 +139,6 @@ def path(tmp_path):
 
 
 def rescue(path, *records, **options):
-    """Leave records beside the database, as a process does that ends."""
     return RescueFiles(path).write(records, **options)
 
 
@@ -191,7 +186,6 @@ def test_a_run_that_was_deleted_after_it_had_been_stored_does_not_come_back(path
 
 @pytest.mark.parametrize("delete", ["delete", "clear"])
 def test_no_byte_of_a_deleted_run_is_left_beside_the_database(path, delete):
-    """Even if the file came while the store was open."""
     store = SqliteStore(path)
     rescue(path, record_of(document("victim", text=MARK, user="u")), record(5))
     assert [] != holding(path.parent)
@@ -203,7 +197,6 @@ def test_no_byte_of_a_deleted_run_is_left_beside_the_database(path, delete):
 
 
 def test_a_deletion_reports_a_file_that_may_hold_deleted_runs(path):
-    """It cannot be read, so it is left in place."""
     file = rescue(path, record(1))
     file.write_bytes(file.read_bytes()[:-5])
     store = SqliteStore(path)
@@ -217,7 +210,6 @@ def test_a_deletion_reports_a_file_that_may_hold_deleted_runs(path):
 
 
 def test_a_damaged_file_is_reported_once_and_stays(path, caplog):
-    """The store opens all the same, and takes in the others."""
     broken = rescue(path, record(1), record(2))
     broken.write_bytes(broken.read_bytes()[:-5])
     rescue(path, record(3))
@@ -238,7 +230,6 @@ def test_a_damaged_file_is_reported_once_and_stays(path, caplog):
 
 
 def test_a_reader_leaves_the_files_alone(path):
-    """Only somebody who writes stores what waits."""
     rescue(path, record(1), record(1, score=0.9))
     reader = open_store(f"sqlite:///{path}", create=False)
     assert 1 == reader.count()
@@ -248,7 +239,6 @@ def test_a_reader_leaves_the_files_alone(path):
 
 
 def of(version, status="completed", awaits=(), completes=False, text=""):
-    """A version of the run "r", told apart by its score."""
     found = record_of(document("r", text=text), awaits=frozenset(awaits), completes=completes)
     return replace(found, score=version, status=status)
 
@@ -285,7 +275,6 @@ def test_a_complete_or_newer_version_wins(path, before, waiting, score):
 
 
 def test_what_a_kept_run_awaits_is_added_by_whoever_can(path):
-    """The process that would have done it has ended."""
     rescue(path, of(0.2, awaits={"scores"}))
     store = SqliteStore(path)
     assert 1 == len(store.incomplete(frozenset({"scores"})))
@@ -296,7 +285,6 @@ def test_what_a_kept_run_awaits_is_added_by_whoever_can(path):
 
 
 def test_only_the_journals_of_the_process_itself_are_deleted(path):
-    """Another one may have resumed a run under the same id."""
     store = SqliteStore(path)
     store.journal([JournalEntry("kp:trace:1", 0, b"{}")])
     rescue(path, record(1), ended=["kp:trace:1"], owner="somebody else")

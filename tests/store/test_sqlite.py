@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_foreign_and_newer_files_are_refused(tmp_path):
-    """A text file, a newer schema, a folder that is a file."""
     text = tmp_path / "text.db"
     text.write_text("not a database, but long enough to be looked at " * 10)
     with pytest.raises(gk.StoreError, match="cannot be opened"):
@@ -152,7 +151,6 @@ def test_ids_by_their_beginning(url):
 
 
 def test_a_file_of_the_last_version_is_read_where_it_cannot_be_changed(url, tmp_path):
-    """A table that only writers need is not missed."""
     connection = sqlite3.connect(tmp_path / "t.db")
     connection.execute("DROP TABLE completions")
     set_back(connection, READABLE)

@@ -21,7 +21,6 @@ from tests.store.samples import MARK, Own, document, holding, ids, put, record, 
 
 
 def test_a_runtime_works_with_a_store_of_the_users():
-    """Without the optional methods for reports, retention and actions."""
     store = Own()
     with gk.Grace(store=store, evaluator=None, embedder=None, reviewer=None) as grace:
         with grace.run("an objective") as run:
@@ -34,7 +33,6 @@ def test_a_runtime_works_with_a_store_of_the_users():
 
 
 def test_an_object_without_the_methods_is_no_store():
-    """The check names nothing that is missing, so `open_store` does."""
     assert not isinstance(object(), Store)
     with pytest.raises(gk.StoreError, match="object is not a store: it has no put, get, query"):
         open_store(object())
@@ -43,7 +41,6 @@ def test_an_object_without_the_methods_is_no_store():
 @pytest.mark.parametrize("url", ["memory:", "sqlite"])
 @pytest.mark.parametrize("name", ["accuracy", "a\0b", "\ud800"])
 def test_a_score_is_found_by_the_name_that_it_was_recorded_under(url, name, tmp_path):
-    """Also where the store holds the name in another form."""
     store = open_store(f"sqlite:///{tmp_path}/t.db" if url == "sqlite" else url)
     store.put([record(1, scores=((name, 0.5, True),)), record(2)])
     assert [1] == ids(store.query(scorer=name))
@@ -131,7 +128,6 @@ def test_other_moments_are_refused_by_name(value):
     ],
 )
 def test_conditions_that_cannot_be_used_are_named(conditions, message):
-    """The message holds the value that was found and what is allowed."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Query(**conditions)
 
@@ -161,7 +157,6 @@ def state_many(url, first):
 
 
 def test_processes_never_overwrite_each_other(url):
-    """Four processes label the same trace while each also rewrites it."""
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=state_many, args=(url, first)) for first in (0, 100, 200, 300)]
     for process in processes:
@@ -190,7 +185,6 @@ def test_a_deleted_label_leaves_no_bytes(url, tmp_path):
 
 
 def test_a_reader_shows_feedback_and_takes_none(url):
-    """Also feedback that comes while it is open."""
     writer, reader = open_store(url), open_store(url, create=False)
     assert [] == writer.put_feedback([entry("a")])
     assert [0] == numbers(reader.get("kp:trace:a"))
@@ -225,7 +219,6 @@ def test_a_file_without_the_table_is_read_as_one_without_feedback(url, tmp_path)
 
 
 def test_half_a_character_in_a_label_costs_nothing(store):
-    """A document of another program may hold what UTF-8 cannot."""
     data = json.dumps({**document("b"), "grace": {"feedback": [{"correct": True, "source": "\ud800"}]}}).encode()
     store.put([replace(record(0, id="kp:trace:b"), data=data)])
     assert "\ud800" == store.get("kp:trace:b").grace["feedback"][0]["source"]
@@ -254,7 +247,6 @@ def test_processes_change_state_in_turn(tmp_path):
 
 
 def test_the_purpose_of_a_change_is_not_readable(tmp_path):
-    """Ids of runs that are deleted later do not stay in the file."""
     store = open_store(f"sqlite:///{tmp_path / 't.db'}")
     store.update_state("runs", lambda known: "1", once="kp:trace:secret")
     store.close()
