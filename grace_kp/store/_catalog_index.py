@@ -16,6 +16,8 @@ from grace_kp.store._catalog_facts import (
     HISTOGRAMS,
     LABELLED,
     LEVEL,
+    NO_LEVEL,
+    SHOWN,
     STATUS,
     SUMS,
     Contributions,
@@ -128,30 +130,34 @@ class IndexWriter:
     def add(self, runs: Iterable[StoredRun], labelled: Collection[str]) -> None:
         """Add runs, replacing runs with the same id."""
         newest = {run.id: run for run in runs}
-        pairs = [(run, facts_of(run, self._parse)) for run in newest.values()]
-        pairs.sort(key=lambda pair: (pair[1].at, pair[0].number))  # FTS5 wants ascending positions
+        found = [(milliseconds(run.created_at), run, facts_of(run, self._parse)) for run in newest.values()]
+        found.sort(key=lambda each: (each[0], each[1].number))  # FTS5 wants ascending positions
         contributions, counts = Contributions(), Counter[int]()
         removed = self._remove(list(newest), contributions, counts)
-        positions = self._positions([(run.id, facts.at) for run, facts in pairs], removed)
+        positions = self._positions([(run.id, at) for at, run, _ in found], removed)
         rows, shown, marks, words = [], [], [], []
         unreadable = latest = 0
-        for (run, facts), position in zip(pairs, positions, strict=True):
+        for (at, run, facts), position in zip(found, positions, strict=True):
+            fields = dict(zip(SHOWN, facts.shown, strict=False))
             has_feedback = run.id in labelled
             if has_feedback:
                 facts.marks.add((LABELLED, ""))
             values = {mark: self._value(mark) for mark in facts.marks}
-            named = ((AGENT, facts.agent), (DOMAIN, run.domain), (STATUS, run.status), (LEVEL, facts.level))
-            late = (position >> SHIFT) - facts.at
+            late = (position >> SHIFT) - at
             latest = max(latest, late)
-            columns = [values[name] for name in named]
-            rows.append(
-                (position, run.number, *columns, facts.score, facts.confidence, facts.is_root, has_feedback, late)
+            agent = values[AGENT, fields["agent"]]
+            others = (
+                values[DOMAIN, run.domain],
+                values[STATUS, run.status],
+                values[LEVEL, fields["level"] or NO_LEVEL],
             )
+            figures = (fields["score"], fields["confidence"], fields["parent"] is None, has_feedback, late)
+            rows.append((position, run.number, agent, *others, *figures))
             shown.append((position, run.id, _compact(facts.shown), _compact([*values.values(), not facts.is_readable])))
             marks += [(value, position) for value in values.values()]
             counts.update(values.values())
             words.append((position, run.text + END_OF_TEXT))
-            contributions.add(facts.shown, values[AGENT, facts.agent])
+            contributions.add(facts.shown, agent)
             unreadable += not facts.is_readable
         execute = self._connection.executemany
         execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import threading
 from dataclasses import replace
 
 import pytest
@@ -293,24 +292,6 @@ def test_clearing_traces_leaves_approvals(store):
     with_approval(store, "done")
     assert 2 == store.clear()
     assert b"CONTENTS" == store.approvals.link(1).contents
-
-
-def test_one_of_many_threads_wins(tables):
-    put(tables, row(1))
-    won = []
-
-    def claim(number):
-        with tables.transaction() as writes:
-            before = writes.row("ap-1")
-            if before.state == "pending":
-                won.append((number, writes.put(replace(before, state="claimed", revision=before.revision + 1))))
-
-    threads = [threading.Thread(target=claim, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [True] == [stored for _, stored in won]
 
 
 def test_this_process_is_alive(tables):

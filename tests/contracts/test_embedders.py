@@ -78,15 +78,6 @@ def test_one_row_per_text_in_order(make):
     assert len({row.tobytes() for row in rows}) == len(TEXTS)
 
 
-def test_many_texts_keep_their_order(make):
-    """Also where the texts are sorted and divided into batches on the way."""
-    embedder, _ = make(remember=0)
-    texts = [f"{'word ' * (number % 11)}{number}" for number in range(130)]
-    rows = embedder.embed(texts)
-    for number in (0, 10, 64, 129):
-        assert rows[number] == pytest.approx(embedder.embed([texts[number]])[0], abs=1e-5)
-
-
 @pytest.mark.parametrize("wrong", ["one text", [3], [None], [b"bytes"]])
 def test_anything_but_a_list_of_texts_is_refused(make, wrong):
     embedder, model = make()
@@ -101,14 +92,6 @@ def test_a_known_text_does_not_go_through_the_model_again(make):
     assert first[0].tolist() == first[2].tolist()
     embedder.embed(["b", "c"])
     assert ["a", "b", "c"] == sorted(model.texts)
-
-
-def test_rows_may_be_changed_by_the_caller(make):
-    embedder, _ = make()
-    rows = embedder.embed(["a"])
-    expected = rows.tolist()
-    rows[:] = 0
-    assert expected == embedder.embed(["a"]).tolist()
 
 
 def test_a_memory_of_nothing_remembers_nothing(make):

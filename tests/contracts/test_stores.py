@@ -182,16 +182,6 @@ def test_an_action_that_ran_stays_known_but_not_what_it_returned(store, tmp_path
         assert 0 == (tmp_path / "t.db").read_bytes().count(f"langgraph|{MARK}".encode())
 
 
-def test_an_emptied_entry_goes_on_changing_state(store):
-    """An action that was decided on before the deletion can still be claimed once."""
-    key = "langgraph|t|n|0|pay"
-    LedgerEntry(lambda: store, key).decide({"level": "confirm", "score": 0.5, "reason": "r"})
-    put(store, document("a", decisions=[{"id": LedgerEntry(lambda: store, key).id}]))
-    assert 1 == store.delete(id="kp:trace:a").actions
-    assert LedgerEntry(lambda: store, key).claim() is None
-    assert "running" == LedgerEntry(lambda: store, key).claim().state
-
-
 def label(name, correct=True, at=1.0, source="user", **fields):
     return FeedbackEntry(
         f"kp:trace:{name}", at, source, to_bytes({"correct": correct, "source": source, "at": f"{at}", **fields})

@@ -141,15 +141,6 @@ def test_secrets_and_lengths(grace, tmp_path):
     assert [] == [path for path in tmp_path.iterdir() if KEY.encode() in path.read_bytes()]
 
 
-def test_an_audit_needs_the_rate_of_its_gate(grace):
-    store = grace.store
-    decisions = [{"action": "pay", "outcome": "executed", "level": "silent", "audit": {"rate": 0.1, "selected": True}}]
-    put(store, document("gated", decisions=decisions), document("free"))
-    grace.feedback("gated", True, "audit")
-    grace.feedback("free", True, "audit", probability=0.1)
-    assert 2 == store.count(feedback_source="audit")
-
-
 def test_a_store_that_keeps_no_feedback_is_named():
     with gk.Grace(store=Own(), evaluator=None, embedder=None, reviewer=None) as grace:
         name = finished(grace)

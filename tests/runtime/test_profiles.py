@@ -12,7 +12,6 @@ import pytest
 import grace_kp as gk
 from grace_kp.confidence import PROFILES, ConfidenceFactors, ConfidenceScore
 from grace_kp.errors import GraceError, SettingsError
-from grace_kp.gating import Policy
 from grace_kp.runtime._choices import ProfileChoice
 from grace_kp.runtime._profiles import ProfileInUse, Trust, copy_json, open_profile
 from grace_kp.settings import Settings
@@ -187,21 +186,6 @@ def test_each_mismatch_is_logged_once(caplog):
         trust.add_mismatches([f"the model is now {number}"])
     described = trust.describe()
     assert ("tighten", 50) == (described["on_mismatch"], len(described["mismatches"]))
-
-
-@pytest.mark.parametrize(
-    ("thresholds", "hint"),
-    [
-        (0.5, r"not float; pass Thresholds\(silent=0.9"),
-        ({"silent": 0.8}, r"not dict; pass Thresholds.from_dict"),
-        (gk.DynamicThresholds(), r"not DynamicThresholds; pass its .current"),
-        (gk.Thresholds, "not type; pass"),
-    ],
-)
-def test_thresholds_of_another_type_are_refused(thresholds, hint):
-    for make in (gk.Grace, gk.ConfidenceCalculator, Policy):
-        with pytest.raises(TypeError, match=f"thresholds must be a Thresholds, {hint}"):
-            make(thresholds=thresholds)
 
 
 @pytest.mark.parametrize(

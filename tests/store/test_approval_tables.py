@@ -239,11 +239,6 @@ def test_a_full_disk_is_an_error_and_leaves_nothing_half_written(tmp_path):
 
 
 @pytest.fixture
-def file(store):
-    return store.path
-
-
-@pytest.fixture
 def tables(store):
     with store.approvals.transaction() as writes:
         writes.put(row(1))
@@ -252,20 +247,20 @@ def tables(store):
 
 
 @pytest.mark.parametrize("has_copy", [False, True])
-def test_another_file_at_the_path_is_refused(tables, file, tmp_path, has_copy):
+def test_another_file_at_the_path_is_refused(store, tables, tmp_path, has_copy):
     """Even a copy, which has the same id. A deleted file is not created again, where other processes would not find what is stored."""
-    shutil.copy(file, tmp_path / "copy.db")
-    file.unlink()
+    shutil.copy(store.path, tmp_path / "copy.db")
+    store.path.unlink()
     if has_copy:
-        (tmp_path / "copy.db").rename(file)
+        (tmp_path / "copy.db").rename(store.path)
     for use in (lambda: put(tables, row(2)), tables.head, tables.changes, lambda: tables.identity):
         with pytest.raises(StoreError, match=r"deleted, moved or replaced.*then restart this program"):
             use()
-    assert has_copy == file.exists()
+    assert has_copy == store.path.exists()
 
 
-def test_an_earlier_state_in_the_same_file_is_refused(tables, file):
-    other = open_store(f"sqlite:///{file}")
+def test_an_earlier_state_in_the_same_file_is_refused(store, tables):
+    other = open_store(f"sqlite:///{store.path}")
     with other.approvals.transaction() as writes:
         writes.append(entry(2))
     put(tables, row(2))  # it has seen entry 2
@@ -278,8 +273,8 @@ def test_an_earlier_state_in_the_same_file_is_refused(tables, file):
     other.close()
 
 
-def test_another_store_in_the_same_file_is_refused(tables, file):
-    other = open_store(f"sqlite:///{file}")
+def test_another_store_in_the_same_file_is_refused(store, tables):
+    other = open_store(f"sqlite:///{store.path}")
     with other.use(write=True) as connection:
         connection.execute("UPDATE approval_identity SET id = 'x'")
     with pytest.raises(StoreError, match="holds another store"):

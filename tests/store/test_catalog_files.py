@@ -137,14 +137,6 @@ def test_a_forked_child_opens_its_own_connections(tmp_path, url, store, catalog)
     assert ["a", "b"] == found(catalog)
 
 
-def test_a_reader_sees_one_state(catalog):
-    with catalog._reading() as connection:
-        before = connection.execute("SELECT COUNT(*) FROM facts").fetchone()
-        with catalog._writing() as writer:
-            writer.execute("DELETE FROM facts")
-        assert before == connection.execute("SELECT COUNT(*) FROM facts").fetchone()
-
-
 ROOT = Path(__file__).resolve().parents[2]
 PERIOD = ("2026-01-01", "2026-02-28")
 """Two months, in which most of the runs here began."""

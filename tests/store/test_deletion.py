@@ -179,20 +179,6 @@ def test_a_delete_by_another_process_meanwhile_is_cleaned_up_too(tmp_path):
     second.close()
 
 
-def test_a_log_that_cannot_be_emptied_is_reported(tmp_path, store):
-    """The runs are deleted, so the failure is part of the report and no exception."""
-    put(store, document("a", text=MARK))
-    with store.use(write=True) as connection:
-        delete_rows(connection, Selection(id="kp:trace:a"))
-
-    def fail():
-        raise sqlite3.OperationalError("disk I/O error")
-
-    assert "could not be rewritten (disk I/O error)" in overwrite(Interrupted(store._connection, fail), store.path)
-    again = store.delete(id="kp:trace:a")
-    assert (0, True, []) == (again, again.clean, holding(tmp_path))
-
-
 def test_an_open_run_is_not_deleted(tmp_path):
     """By id it is an error; by session it is reported; when it has ended it can be deleted."""
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:

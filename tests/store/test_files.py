@@ -134,12 +134,6 @@ def test_a_file_that_is_put_back_is_used_again(store, path):
     assert [1, 2] == found(path)
 
 
-def test_a_write_to_a_file_that_goes_meanwhile_is_an_error(store, path):
-    """Whoever wrote tries again, so that it is not only in a file that nobody finds."""
-    with pytest.raises(gk.StoreError, match="deleted, moved or replaced"), store.use(write=True):
-        path.unlink()
-
-
 @pytest.mark.parametrize("displace", [renamed, folder_renamed])
 def test_a_renamed_file_has_everything_that_was_written_to_it(store, path, displace):
     """What still stood in the log is in the file, and no log of it stays at the path."""

@@ -17,8 +17,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.store import open_store
-from grace_kp.store._schema import READABLE
-from tests.store.samples import MARK, document, holding, ids, record, set_back
+from tests.store.samples import MARK, document, holding, ids, record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -148,19 +147,6 @@ def test_ids_by_their_beginning(url):
     assert ["kp:trace:0", "kp:trace:1", "kp:trace:2"] == reader.ids("kp:trace:")
     assert [] == reader.ids("kp%")
     reader.close()
-
-
-def test_a_file_of_the_last_version_is_read_where_it_cannot_be_changed(url, tmp_path):
-    connection = sqlite3.connect(tmp_path / "t.db")
-    connection.execute("DROP TABLE completions")
-    set_back(connection, READABLE)
-    connection.commit()
-    connection.close()
-    before = (tmp_path / "t.db").read_bytes()
-    reader = open_store(url, create=False)
-    assert [2, 1, 0] == ids(reader.query())
-    reader.close()
-    assert before == (tmp_path / "t.db").read_bytes()
 
 
 def test_a_file_written_before_this_version_is_opened_and_cleaned(tmp_path):
