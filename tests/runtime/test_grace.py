@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -70,52 +69,6 @@ def test_secrets_do_not_reach_any_field_of_a_stored_trace():
     assert "REDACTED" in text
     stored = grace.store.get(traces[0].id)
     assert stored == traces[0]
-
-
-def test_a_killed_process_leaves_its_finished_runs_and_the_open_one(tmp_path):
-    """SIGKILL in the middle: finished traces are whole, the open run is an interrupted trace with its steps so far."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
-    code = """
-        import signal, sys
-        import grace_kp as gk
-        grace = gk.Grace(store=sys.argv[1], reviewer=None)
-        def journal(entries):
-            write(entries)
-            if any(b"result b" in entry.data for entry in entries):
-                print("journaled", flush=True)
-        write, grace.store.journal = grace.store.journal, journal
-        @grace.tool
-        def work(n): return f"result {n} sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
-        for n in range(3):
-            with grace.run(f"finished {n}"): work(n)
-        grace.flush()
-        with grace.run("open one"):
-            work("a"); work("b")
-            signal.pause()
-    """
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), url],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with child:
-        assert child.stdout.readline() == "journaled\n"
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-    with gk.Grace(store=url, reviewer=None) as grace:
-        traces = {t.task.objective: t for t in grace.store.query()}
-    assert set(traces) == {"finished 0", "finished 1", "finished 2", "open one"}
-    lost = traces["open one"]
-    assert lost.grace["status"] == "interrupted"
-    assert lost.metadata.success is False
-    assert [s.type for s in lost.steps] == ["tool_call", "observation"] * 2
-    assert lost.steps[2].input == {"n": "b"}
-    assert lost.steps[2].latency_ms is not None
-    raw = (tmp_path / "t.db").read_bytes() + b"".join(p.read_bytes() for p in tmp_path.glob("t.db-*"))
-    assert b"abcdefghijklmnopqrstuvwxyz0123456789" not in raw
-    with gk.Grace(store=url) as grace:
-        assert len(grace.store.query()) == 4
 
 
 def test_a_store_that_cannot_be_opened_does_not_reach_the_agent(tmp_path, caplog):

@@ -15,7 +15,6 @@ from grace_kp.approvals import RowQuery
 from grace_kp.errors import StoreError
 from grace_kp.store import open_store
 from grace_kp.store._approvals import SqliteTables
-from grace_kp.store._schema import APPROVALS, MIGRATIONS
 from tests import warm
 from tests.contracts.test_approval_tables import entry, put, row
 
@@ -25,16 +24,6 @@ def hasty(store):
     tables = SqliteTables(store.path, busy_seconds=0.05)
     yield tables
     tables.close()
-
-
-def test_a_locked_file_is_waited_for(store):
-    other = sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    thread = threading.Thread(target=lambda: other.execute("COMMIT"))
-    thread.start()
-    assert [True] == put(store.approvals, row(1))
-    thread.join()
-    other.close()
 
 
 def test_a_file_that_stays_locked_is_an_error(store, hasty):
@@ -176,25 +165,6 @@ def test_a_reader_writes_nothing(store):
     reader.close()
 
 
-def test_a_file_of_an_earlier_version_reads_as_without_approvals(tmp_path):
-    file = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
-    file.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)")
-    for version, statements in enumerate(MIGRATIONS[: APPROVALS - 1], 1):
-        for statement in statements:
-            file.execute(statement)
-        file.execute("INSERT INTO schema_migrations VALUES (?, '')", (version,))
-    file.close()
-    before = (tmp_path / "t.db").read_bytes()
-    reader = open_store(f"sqlite:///{tmp_path / 't.db'}", create=False)
-    tables = reader.approvals
-    assert (0, [], (0, ""), "") == (tables.count(RowQuery()), tables.links(), tables.head(), tables.identity)
-    assert [] == tables.rows(RowQuery(states=["pending"], action="x*"))
-    with pytest.raises(StoreError, match="opened to be read only"):
-        put(tables, row(1))
-    reader.close()
-    assert before == (tmp_path / "t.db").read_bytes()
-
-
 def test_every_write_waits_for_the_disk(store):
     with store.approvals.transaction():
         assert (2,) == store.approvals._writing._connection.execute("PRAGMA synchronous").fetchone()
@@ -280,12 +250,3 @@ def test_another_store_in_the_same_file_is_refused(store, tables):
     with pytest.raises(StoreError, match="holds another store"):
         put(tables, row(3))
     other.close()
-
-
-def test_the_store_can_be_closed_and_opened_again(store):
-    put(store.approvals, row(1))
-    store.close()
-    store.path.unlink()
-    store.close()
-    assert 0 == store.count()
-    assert None is store.approvals.row("ap-1")

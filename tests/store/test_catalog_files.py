@@ -20,7 +20,6 @@ from grace_kp.runtime import record_of
 from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog, open_store
 from grace_kp.store._catalog_files import index_of
 from grace_kp.store._catalog_index import words_from
-from grace_kp.store._deletion import Selection, delete_rows
 from tests.store.listed import ORDINARY, figures, found, meets, pages, plain, queries, run, runs
 from tests.store.samples import MARK, holding, put
 
@@ -270,22 +269,6 @@ def test_the_newest_run_can_be_deleted_and_its_numbers_are_used_again(store, cat
     assert (["a"], ["c"], before) == (found(catalog, feedback=True), found(catalog, feedback=False), inode(store))
 
 
-def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, monkeypatch):
-    put(store, run("a"), run("b"), run("c"))
-    catalog.refresh()
-    before = inode(store)
-
-    erase = _catalog_files.erase_deleted
-
-    def compare_and_erase(*args):
-        catalog.refresh(0)
-        return erase(*args)
-
-    monkeypatch.setattr(_catalog_files, "erase_deleted", compare_and_erase)
-    assert store.delete(id="kp:trace:b").clean
-    assert (before, ["a", "c"]) == (inode(store), found(catalog))
-
-
 def test_an_index_of_a_store_that_a_backup_was_copied_into_is_built_again(tmp_path, store):
     """The copy has the identity of the store, and a run that the index no longer has."""
     put(store, run("a"), run("b"), run("c"))
@@ -372,13 +355,3 @@ def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog
     monkeypatch.setattr(_catalog_files, "_empty_log", empty_and_replace)
     assert store.delete(id="kp:trace:b").clean
     assert inode(store) is None
-
-
-def test_what_a_deletion_in_another_process_leaves_is_erased_by_the_next(tmp_path, store, catalog):
-    put(store, run("a"), marked(), run("c"))
-    catalog.refresh()
-    before = inode(store)
-    with store.use(write=True) as connection:
-        delete_rows(connection, Selection(id="kp:trace:b"))
-    assert store.delete(id="kp:trace:c").clean
-    assert (before, [], ["a"]) == (inode(store), holding(tmp_path), found(catalog))

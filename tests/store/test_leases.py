@@ -196,16 +196,6 @@ def test_when_a_renewal_is_due(owners, table, clock, wall):
     assert [(owners.id, wall())] == table.execute("SELECT id, seen FROM owners").fetchall()
 
 
-def test_a_lease_is_given_back_unless_something_depends_on_it(owners, table):
-    owners.release(table)
-    table.execute("INSERT INTO journal VALUES ('run', 0, ?, x'')", (owners.hold(table),))
-    owners.release(table)
-    assert 1 == table.execute("SELECT COUNT(*) FROM owners").fetchone()[0]
-    table.execute("DELETE FROM journal")
-    owners.release(table)
-    assert 0 == table.execute("SELECT COUNT(*) FROM owners").fetchone()[0]
-
-
 def test_a_place_that_the_system_hides_is_unknown(monkeypatch):
     """Where `/proc` shows the processes of another namespace, a number there is not the number here."""
     assert place().count("pid:[") == 1

@@ -6,8 +6,6 @@ import json
 import multiprocessing
 import re
 import sqlite3
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
+from grace_kp.approvals import RowQuery
 from grace_kp.errors import StoreError
 from grace_kp.store import FeedbackEntry, Query, Store, file_of, moment, open_store, to_bytes
 from tests.store.samples import MARK, Own, document, holding, ids, put, record, set_back
@@ -140,10 +139,13 @@ def state_many(url, first):
     for number in range(first, first + 25):
         assert [] == store.put_feedback([entry("a", number)])
         put(store, document("a", text=str(number)))
+        store.update_state("count", lambda known: str(int(known or 0) + 1))
+        store.update_state("runs", lambda known: str(int(known or 0) + 1), once=f"kp:trace:{number % 100}")
     store.close()
 
 
 def test_processes_never_overwrite_each_other(url):
+    """Four processes label one trace while each also rewrites it, and change state in turn, once for each purpose."""
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=state_many, args=(url, first)) for first in (0, 100, 200, 300)]
     for process in processes:
@@ -153,6 +155,7 @@ def test_processes_never_overwrite_each_other(url):
     assert [0, 0, 0, 0] == [process.exitcode for process in processes]
     store = open_store(url)
     assert [n + first for first in (0, 100, 200, 300) for n in range(25)] == numbers(store.get("kp:trace:a"))
+    assert ("100", "25") == (store.state("count"), store.state("runs"))
     store.close()
 
 
@@ -198,6 +201,9 @@ def test_a_file_without_the_table_is_read_as_one_without_feedback(url, tmp_path)
     reader = open_store(url, create=False)
     assert (1, 0, 1) == (reader.count(), reader.count(feedback_source="user"), reader.count(feedback=False))
     assert "feedback" not in reader.get("kp:trace:a").grace
+    tables = reader.approvals
+    assert (0, [], (0, ""), "") == (tables.count(RowQuery()), tables.links(), tables.head(), tables.identity)
+    assert [] == tables.rows(RowQuery(states=["pending"], action="x*"))
     writer = open_store(url)
     writer.put_feedback([entry("a")])
     assert ([0], 1) == (numbers(reader.get("kp:trace:a")), reader.count(feedback=True))
@@ -210,27 +216,6 @@ def test_half_a_character_in_a_label_costs_nothing(store):
     store.put([replace(record(0, id="kp:trace:b"), data=data)])
     assert "\ud800" == store.get("kp:trace:b").grace["feedback"][0]["source"]
     assert (1, 1) == (store.count(feedback=True), store.count(feedback_source="?"))
-
-
-COUNT = """
-import sys
-from grace_kp.store._sqlite import SqliteStore
-store = SqliteStore(sys.argv[1], busy_ms=60_000)
-for number in range(40):
-    store.update_state("count", lambda known: str(int(known or 0) + 1))
-    store.update_state("runs", lambda known: str(int(known or 0) + 1), once=f"kp:trace:{number}")
-store.close()
-"""
-
-
-def test_processes_change_state_in_turn(tmp_path):
-    """Two processes at the same time lose no change, and apply a change for one purpose once."""
-    path = tmp_path / "t.db"
-    processes = [subprocess.Popen([sys.executable, "-c", COUNT, str(path)]) for _ in range(2)]
-    assert [0, 0] == [process.wait() for process in processes]
-    store = open_store(f"sqlite:///{path}")
-    assert ("80", "40") == (store.state("count"), store.state("runs"))
-    store.close()
 
 
 def test_the_purpose_of_a_change_is_not_readable(tmp_path):
