@@ -28,6 +28,7 @@ from grace_kp.store._database import (
     IntegrityError,
     OpenFiles,
     SharedConnection,
+    close_on_error,
     connect_to_existing,
     is_busy,
     is_read_only,
@@ -330,7 +331,7 @@ class ApprovalFile:
                 )
             files = self._files or OpenFiles(self.path)
             connection = self._connect()
-            try:
+            with close_on_error(connection):
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("PRAGMA secure_delete = ON")
                 identity = identity_of(connection)
@@ -338,9 +339,6 @@ class ApprovalFile:
                     self._files, self._identity, self.is_entered = files, self._identity or identity, True
                     files.look_beside()
                 self.check(connection)
-            except BaseException:
-                connection.close()
-                raise
         return connection
 
     def leave(self, connection: Connection) -> None:

@@ -42,7 +42,7 @@ def connect(path: Path | str, *, busy_seconds: float, is_uri: bool = False) -> C
 
 
 def connect_to_read(path: Path, *, busy_seconds: float) -> Connection:
-    """Return a connection to a file that must exist. The caller still has to set `query_only`.
+    """Return a connection to a file that must exist. See `open_to_read`, which keeps it from writing.
 
     A read-only connection to a file in WAL mode leaves `-wal` and `-shm` behind, because only a writer may remove them. So the
     connection may write, and `query_only` keeps it from writing. A file without write permission and without a WAL is opened as immutable.
@@ -96,6 +96,16 @@ def transaction(connection: Connection) -> Iterator[None]:
     except BaseException:
         with contextlib.suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def close_on_error(connection: Connection) -> Iterator[None]:
+    """Close a connection that cannot be prepared in the block."""
+    try:
+        yield
+    except BaseException:
+        connection.close()
         raise
 
 
@@ -285,7 +295,7 @@ class Connections(Resident):
             try:
                 yield connection
             finally:
-                # The stand-ins of `complete_for_reading` would hide the tables of a file that another process migrates.
+                # The stand-ins of `open_to_read` would hide the tables of a file that another process migrates.
                 if connection.execute("SELECT 1 FROM temp.sqlite_master LIMIT 1").fetchone():
                     files.leave(connection)
                 else:
@@ -322,11 +332,8 @@ def open_watched(path: Path, open_file: Callable[[], Connection]) -> tuple[Conne
     """Return a connection to a file, with the files that it uses."""
     files = OpenFiles(path)
     connection = open_file()
-    try:
+    with close_on_error(connection):
         connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # opens the log
-    except BaseException:
-        connection.close()
-        raise
     files.look_beside()
     return connection, files
 

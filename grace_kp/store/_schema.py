@@ -9,7 +9,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
-from grace_kp.store._database import DatabaseError, transaction
+from grace_kp.store._database import DatabaseError, close_on_error, connect_to_read, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +101,7 @@ PAGE_BYTES = 8_192
 APPROVALS = 7
 """The version of the schema that added the tables of approvals."""
 READABLE = 4
-"""The first version of the schema that can be read: it lacks only what `complete_for_reading` adds."""
+"""The first version of the schema that can be read: it lacks only what `open_to_read` adds."""
 
 
 def migrate(connection: Connection, path: Path | str) -> None:
@@ -131,9 +131,20 @@ def schema_version(connection: Connection) -> int:
     return int(version)
 
 
-def complete_for_reading(connection: Connection) -> None:
-    """Give a connection to a file of an earlier version, which it cannot migrate, what the file lacks as temporary tables without rows."""
-    version = schema_version(connection)
+def open_to_read(path: Path, *, busy_seconds: float) -> Connection:
+    """Return a connection to a file that exists; it cannot write. What a file of an earlier version lacks are temporary tables without rows."""
+    connection = connect_to_read(path, busy_seconds=busy_seconds)
+    with close_on_error(connection):
+        version = schema_version(connection)
+        if not READABLE <= version <= len(MIGRATIONS):
+            migrate(connection, path)
+            version = len(MIGRATIONS)
+        _complete(connection, version)
+        connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _complete(connection: Connection, version: int) -> None:
     for statements in MIGRATIONS[version:APPROVALS]:
         for statement in statements:
             if not statement.startswith("INSERT"):

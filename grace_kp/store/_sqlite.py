@@ -18,9 +18,9 @@ from grace_kp.store._database import (
     DatabaseError,
     OpenFiles,
     SharedConnection,
+    close_on_error,
     connect,
     connect_to_existing,
-    connect_to_read,
     switch_to_wal,
 )
 from grace_kp.store._deletion import Deleted, Selection, delete_rows
@@ -33,10 +33,9 @@ from grace_kp.store._schema import (
     MIGRATIONS,
     PAGE_BYTES,
     PUT_STATE,
-    READABLE,
     clean,
-    complete_for_reading,
     migrate,
+    open_to_read,
     overwrite,
     schema_version,
 )
@@ -70,6 +69,8 @@ class SqliteStore(RunTables):
     lease_seconds = LEASE_SECONDS
     """How long the unfinished runs of a process are left alone after its last `renew_lease`."""
     path: Path
+    _open_existing = staticmethod(connect_to_existing)
+    """Opens a connection for the tables of approvals."""
 
     def __init__(
         self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600, owners: Owners | None = None
@@ -86,21 +87,14 @@ class SqliteStore(RunTables):
         self._open()
 
     def _open(self) -> Connection:
-        connection: Connection | None = None
         try:
             self._make_folder()
             self._files = OpenFiles(self.path)
-            connection = self._connect()
-            self._prepare(connection)
+            self._connection = self._connect()
             self._files.look_beside()
-        except BaseException as error:
-            if connection is not None:
-                connection.close()
-            if isinstance(error, DatabaseError | OSError | StoreError):
-                raise CannotOpen(self.path, error, self._rescue_files.write) from None
-            raise
-        self._connection = connection
-        return connection
+        except (DatabaseError, OSError, StoreError) as error:
+            raise CannotOpen(self.path, error, self._rescue_files.write) from None
+        return self._connection
 
     def _make_folder(self) -> None:
         folder = self.path.parent
@@ -109,22 +103,20 @@ class SqliteStore(RunTables):
         keep_private(self.path, self.file_mode)
 
     def _connect(self) -> Connection:
-        return connect(self.path, busy_seconds=self._busy_ms / 1_000)
-
-    def _prepare(self, connection: Connection) -> None:
-        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        switch_to_wal(connection, self._busy_ms / 1_000)
-        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        migrate(connection, self.path)
-        self._rescue_files.take_in(connection)
+        connection = connect(self.path, busy_seconds=self._busy_ms / 1_000)
+        with close_on_error(connection):
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            switch_to_wal(connection, self._busy_ms / 1_000)
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            migrate(connection, self.path)
+            self._rescue_files.take_in(connection)
+        return connection
 
     def _open_approvals(self) -> SqliteTables:
         from grace_kp.store._approvals import SqliteTables
 
-        return SqliteTables(self.path, leave_parent=self.leave_parent, connect=self._connect_to_approvals)
-
-    def _connect_to_approvals(self, busy_seconds: float) -> Connection:
-        return connect_to_existing(self.path, busy_seconds=busy_seconds)
+        connect = partial(self._open_existing, self.path)
+        return SqliteTables(self.path, leave_parent=self.leave_parent, connect=connect)
 
     @contextlib.contextmanager
     def use(self, *, write: bool = False) -> Iterator[Connection]:
@@ -167,7 +159,7 @@ class SqliteStore(RunTables):
     def changes(self) -> Source:
         from grace_kp.store._catalog_files import Source  # only in a process with a catalog
 
-        return Source(Connections(self.path, partial(self._connect_to_read, PATIENCE_SECONDS)))
+        return Source(Connections(self.path, partial(open_to_read, self.path, busy_seconds=PATIENCE_SECONDS)))
 
     def _clean_files(self, connection: Connection) -> str:
         """Erase deleted runs from the index and the file. Return why one of them may still hold some."""
@@ -179,19 +171,6 @@ class SqliteStore(RunTables):
                 return erase_deleted(self.path, source)
 
         return "; ".join(filter(None, (clean(connection, INDEX, erase), overwrite(connection, self.path))))
-
-    def _connect_to_read(self, busy_seconds: float) -> Connection:
-        return self._prepare_to_read(connect_to_read(self.path, busy_seconds=busy_seconds))
-
-    @staticmethod
-    def _prepare_to_read(connection: Connection) -> Connection:
-        try:
-            complete_for_reading(connection)
-            connection.execute("PRAGMA query_only = ON")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     def sync_writes(self) -> None:
         """Have every write wait for the disk from now on, so that what is stored survives a power cut."""
@@ -339,13 +318,16 @@ class SqliteReader(SqliteStore):
 
     _version = len(MIGRATIONS)
     """The version of the schema. Of an earlier one, temporary tables stand in for missing ones."""
+    _open_existing = staticmethod(open_to_read)
 
     def _make_folder(self) -> None:
         if self.path.exists():
             keep_private(self.path, self.file_mode)
 
     def _connect(self) -> Connection:
-        return connect_to_read(self.path, busy_seconds=BUSY_MS / 1_000)
+        connection = open_to_read(self.path, busy_seconds=BUSY_MS / 1_000)
+        self._version = schema_version(connection)
+        return connection
 
     @contextlib.contextmanager
     def use(self, *, write: bool = False) -> Iterator[Connection]:
@@ -356,15 +338,6 @@ class SqliteReader(SqliteStore):
                 SharedConnection.close(self)
             with super().use(write=write) as connection:
                 yield connection
-
-    def _prepare(self, connection: Connection) -> None:
-        self._version = schema_version(connection)
-        if not READABLE <= self._version <= len(MIGRATIONS):
-            migrate(connection, self.path)
-        self._prepare_to_read(connection)
-
-    def _connect_to_approvals(self, busy_seconds: float) -> Connection:
-        return self._connect_to_read(busy_seconds)
 
     def ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with `prefix`, sorted."""
