@@ -54,7 +54,6 @@ def tables(store):
 
 
 def test_a_row_reads_back_as_it_was_put(tables):
-    """Every column, with and without a value, whatever the text."""
     full = row(
         1, state=ApprovalState.APPROVED, action="a\0'ü\u202e", domain="", key="k", digest="d", run_id="r", level=3, deadline=1.5,
         created=-1.0, changed=2e9, waiter="w", data=b"\x00\xff",
@@ -65,7 +64,6 @@ def test_a_row_reads_back_as_it_was_put(tables):
 
 
 def test_ids_are_found_by_their_beginning(tables):
-    """In order, and no more than were asked for; `%` and `_` stand for themselves."""
     put(tables, row("ab1"), row("ab0"), row("b"), row("a%"))
     assert ["ap-ab0", "ap-ab1"] == tables.ids("ap-ab", limit=5)
     assert ["ap-ab0"] == tables.ids("ap-ab", limit=1)
@@ -295,7 +293,6 @@ def test_clearing_traces_leaves_approvals(store):
 
 
 def test_this_process_is_alive(tables):
-    """Its id stays; nothing is known of an id that no process has."""
     process = tables.hold()
     assert process == tables.hold()
     assert (True, None) == (tables.is_alive(process), tables.is_alive("nobody"))

@@ -59,13 +59,11 @@ TEXTS = ["a fare", "東京の天気", "a much longer text about the fare from Li
 
 @pytest.fixture(params=MAKERS.values(), ids=MAKERS)
 def make(request, monkeypatch, tmp_path):
-    """A function that gives an embedder of one kind, and the model behind it."""
     with contextlib.ExitStack() as stack:
         yield lambda **options: request.param(monkeypatch, tmp_path, stack, **options)
 
 
 def test_one_row_per_text_in_order(make):
-    """float32, of the length that the embedder states, and the same alone as in a batch."""
     embedder, _ = make()
     rows = embedder.embed(TEXTS)
     assert ((len(TEXTS), libraries.DIMENSIONS), np.float32) == (rows.shape, rows.dtype)
@@ -92,16 +90,6 @@ def test_a_known_text_does_not_go_through_the_model_again(make):
     assert first[0].tolist() == first[2].tolist()
     embedder.embed(["b", "c"])
     assert ["a", "b", "c"] == sorted(model.texts)
-
-
-def test_a_memory_of_nothing_remembers_nothing(make):
-    """`remember=0` sends every text through the model; a negative number is refused."""
-    embedder, model = make(remember=0)
-    embedder.embed(["a"])
-    embedder.embed(["a"])
-    assert ["a", "a"] == model.texts
-    with pytest.raises(ValueError, match="remember must be a whole number >= 0"):
-        make(remember=-1)
 
 
 def test_a_failing_model_is_an_error_and_never_a_failing_run(make):

@@ -35,7 +35,6 @@ def test_put_get_query_count_iterate_clear(store):
 
 
 def test_every_condition(store):
-    """Domain, scores, success, status, time and text; text ignores case and knows Japanese."""
     store.put([
         record(1, domain="finance", score=0.2, text="Refund Ana"),
         record(2, success=False, status="failed", text="任天堂を分析する"),
@@ -106,7 +105,6 @@ def test_scores_are_found_by_name_and_outcome(store):
 
 
 def test_attributes_are_all_needed(store):
-    """Tags, user, session and metadata; a value is compared as text."""
     attributes = (("tag", "", "a"), ("tag", "", "b"), ("user", "", "ana"), ("metadata", "n", "3"))
     store.put([record(1, attributes=attributes), record(2, attributes=attributes[:1])])
     assert [2, 1] == ids(store.query(tags="a"))
@@ -116,7 +114,6 @@ def test_attributes_are_all_needed(store):
 
 
 def test_by_id_session_user_and_age(store):
-    """Conditions hold together; the number of runs is returned."""
     old = "2020-01-01T00:00:00.000Z"
     put(
         store,
@@ -193,7 +190,6 @@ def labels(store, name):
 
 
 def test_feedback_is_read_with_its_trace(store):
-    """By id, by conditions and one by one; the oldest first, whatever the order in which it came."""
     store.put([record(1), record(2)])
     assert [] == store.put_feedback([label(1, at=2.0), label(1, False, at=1.0)])
     assert [False, True] == labels(store, 1)
@@ -301,7 +297,6 @@ def test_state_changes_once_for_one_purpose(store):
 
 
 def test_several_states_change_together(store):
-    """From what they are, sorted by name; None deletes one, and an exception changes nothing."""
     store.change_states(lambda read: {"b": "2", "a": "1", "c": "3", "ax": "4"})
     seen = []
 

@@ -142,7 +142,6 @@ def test_when_needed_leaves_out_the_second_call_where_it_cannot_matter():
 
 
 def test_an_agent_that_outruns_its_judge_is_not_slowed(monkeypatch):
-    """Beyond a bound runs are stored with a fallback that says so; none is lost."""
     monkeypatch.setattr("grace_kp.runtime._assessment.MAX_WAITING", 2)
     gate, skip = threading.Event(), Judgement.skip
     monkeypatch.setattr(Judgement, "skip", lambda *arguments: (skip(*arguments), gate.set()))
@@ -187,7 +186,6 @@ agent("question")
 
 @pytest.mark.parametrize(("seconds", "patience", "judged"), [("0.5", "20", True), ("60", "0.3", False)])
 def test_a_script_that_ends_gets_its_judgement(tmp_path, seconds, patience, judged):
-    """The interpreter waits for it at its end, as long as a judgement may take."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT, url, seconds, patience], capture_output=True, text=True, timeout=60, check=False

@@ -291,7 +291,6 @@ def path(tmp_path):
 
 @pytest.fixture
 def locked(path):
-    """The database, which another process keeps locked until the test calls `locked.rollback()`."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("BEGIN IMMEDIATE")
     yield connection
@@ -362,7 +361,6 @@ def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, p
 
 
 def test_a_store_of_a_users_own_may_keep_runs(pipeline, capfd):
-    """If it has a method for that; otherwise they are reported as never written."""
 
     class Full:
         def put(self, records, *, ended=()):

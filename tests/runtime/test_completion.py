@@ -44,7 +44,6 @@ def test_hooks_hear_in_the_order_of_completion_and_may_fail(caplog, monkeypatch)
 
 
 def test_sampling_keeps_whole_runs_and_all_failed_and_gated_ones():
-    """Rate 0 keeps what failed and what was gated, nothing else, and counts the rest."""
     grace = gk.Grace(store="memory:", reviewer=lambda request: gk.InterventionResponse("proceed"), sample_rate=0)
 
     @grace.gate(floor="confirm")
@@ -257,7 +256,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def killed(tmp_path, *parts):
-    """Return the URL of a store whose process was killed while its judge or scorer was at work."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     ran = warm.run([sys.executable, "-c", PROGRAM, url, *parts], capture_output=True, text=True)
     assert (-signal.SIGKILL, "asked\n") == (ran.returncode, ran.stdout)
@@ -379,7 +377,6 @@ def test_an_interrupt_in_a_hook_leaves_no_lock_behind():
 
 @pytest.mark.parametrize(("name", "value"), [("MAX_WAITING", 3), ("DOCUMENT_FACTOR", 1 << 30)])
 def test_runs_behind_a_judge_that_hangs_do_not_fill_the_memory(gate, monkeypatch, name, value):
-    """Beyond the bound they are completed with a fallback that states the reason."""
     monkeypatch.setattr(f"grace_kp.runtime._completion.{name}", value)
     grace = runtime(evaluator=lambda _: gate.wait(60) and BOTH, judge="always", judge_timeout=60, judge_workers=1)
     agent, seen = answering(grace), threading.Event()

@@ -34,7 +34,6 @@ def saved(fitted, tmp_path):
 
 
 def make_grace(**settings):
-    """A runtime whose reviewer agrees to everything, unless it has another."""
     return make_runtime(**{"reviewer": lambda request: gk.InterventionResponse("proceed"), **settings})
 
 
@@ -109,7 +108,6 @@ def test_a_file_that_cannot_be_used_is_an_error(content, problem, argument, tmp_
     ],
 )  # fmt: skip
 def test_stated_thresholds_come_before_those_of_the_profile(settings, carried, expected):
-    """The argument first, then each setting that is stated, then the profile, then the default."""
     assert expected == make_grace(profile=Learned(thresholds=carried), **settings).thresholds
 
 
@@ -155,7 +153,6 @@ def test_the_record_of_a_learned_confidence():
 
 @pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), 7])
 def test_a_failing_profile_leaves_a_marked_fallback(failure):
-    """The trace is kept; its confidence is that of the formula and says so."""
     grace = make_grace(profile=Learned(failure))
     trace = run(grace, floor="deny", gates=0)
     record = trace.grace["confidence"]
@@ -244,7 +241,6 @@ def test_a_judgement_before_the_gate_reaches_the_profile(judge, asked):
 
 @pytest.mark.parametrize("mode", ["report", "tighten", None])
 def test_gates_tighten_on_a_mismatch_unless_it_is_only_reported(mode):
-    """Trace and status state it either way."""
     difference = "the model is now b"
     grace = make_grace(
         profile=Learned(0.95, mismatches=[difference]), on_mismatch=mode, reviewer=ScriptedReviewer("proceed")
@@ -362,7 +358,6 @@ def test_a_failing_shadow_changes_nothing(failure):
 
 @pytest.mark.parametrize(("rate", "selected"), [(1.0, True), (1e-300, False)])
 def test_an_action_that_runs_unasked_is_drawn(rate, selected):
-    """The draw stands in its entry, and the store finds the run by a tag."""
     grace = make_grace(unmeasured="notify", audit_rate=rate, sample_rate=0.0)
     trace = run(grace)
     assert {"rate": rate, "selected": selected} == trace.decisions[0].audit

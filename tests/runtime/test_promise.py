@@ -55,7 +55,6 @@ def act(grace, name="pay"):
 
 
 def counted(grace, level="silent", action="*"):
-    """How many labels count for a promise, and how many of them are errors."""
     rows = grace.status()["promise"]["figures"]
     return next(((row["n"], row["errors"]) for row in rows if (row["level"], row["action"]) == (level, action)), None)
 
@@ -85,7 +84,6 @@ def test_a_label_counts_once_per_run(tmp_path):
 
 
 def test_labels_that_are_no_evidence_do_not_count(tmp_path):
-    """Approvals, numbers between 0 and 1, and runs without an action of this profile."""
     with watching(tmp_path) as grace:
         trace = act(grace)
         grace.feedback(trace.id, False, "approval")
@@ -219,7 +217,6 @@ def stated(run, correct, *, program=False, **fields):
 
 
 def watched_store(store, count=RUNS):
-    """A store with runs of two actions in which a promise is watched, and the promise."""
     for run in range(count):
         put(store, document(run, decisions=[decision(action="pay" if run % 3 else "mail")], user="una"))
     promise = PromiseWatch(cal.Monitor({"silent": 0.05, "notify": 0.2}, max_weight=4.0), profile(), lambda: store)

@@ -41,7 +41,6 @@ def test_a_run_that_cannot_be_finished_is_reported_and_the_next_is_stored(writer
 
 
 def test_a_store_that_cannot_write_loses_nothing(pipeline, store, caplog):
-    """Records wait in memory; the failure is logged once, and so is its end."""
     failing = Failing(store)
     writer = Writer(lambda: failing, pipeline)
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
@@ -98,7 +97,6 @@ async def test_an_event_loop_never_waits_for_room(pipeline, store):
 
 
 def test_a_store_that_fails_does_not_hold_up_agents(pipeline, store):
-    """What cannot be stored now is stored later; nobody waits for a store that is known to fail."""
     failing = Failing(store)
     writer = Writer(lambda: failing, pipeline, WriterLimits(durability="every_run"))
     for number in range(20):

@@ -27,7 +27,6 @@ def at(number):
 
 
 def run(name, *, agent=None, domain="default", score=0.5, confidence=0.5, success=True, **fields):
-    """Return a document with these facts in the places where a catalog looks."""
     made = document(name, **fields)
     made["metadata"].update(task_domain=domain, quality_score=score, success=success)
     made["outcome"]["confidence"] = confidence
@@ -125,7 +124,6 @@ def meets(made, labelled, query):
 
 
 def pages(catalog, query, limit=2):
-    """All rows, page by page to the oldest, and again back to the newest."""
     page = catalog.find(query, limit=limit)
     assert page.newer is None
     found = [page]

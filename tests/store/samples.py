@@ -92,7 +92,6 @@ def rescue_files(path):
 
 
 def stored(path):
-    """Return the numbers of the runs that the next process finds in a store."""
     store = SqliteStore(path)
     found = sorted(ids(store.query()))
     store.close()

@@ -78,7 +78,6 @@ def test_what_is_open_follows_from_the_state(store):
 
 
 def test_deleted_contents_leave_no_bytes(tmp_path, store, url):
-    """Neither in the file nor in its log, also while another process has it open."""
     other = open_store(url)
     with store.approvals.transaction() as writes:
         for number in range(1, 50):

@@ -62,7 +62,6 @@ def test_threads_wait_for_each_other_no_longer_than_for_processes(hasty):
 
 
 def test_threads_that_open_it_at_once_open_one_store(tmp_path):
-    """One reads, the other writes, and neither takes the file for another."""
     for number in range(40):
         with contextlib.closing(open_store(f"sqlite:///{tmp_path}/{number}.db")) as store:
             tables, both, failures = store.approvals, threading.Barrier(2), []
@@ -200,7 +199,6 @@ store.close()
 
 
 def test_a_full_disk_is_an_error_and_leaves_nothing_half_written(tmp_path):
-    """What was stored stays, what was not can be read to be missing, and writing goes on when there is room."""
     ran = warm.run([sys.executable, "-c", FULL_DISK, str(tmp_path / "t.db")], text=True)
     failed, after = ran.stdout.splitlines()
     assert failed.startswith("StoreError store ")

@@ -105,7 +105,6 @@ def test_figures_are_sums_over_the_runs(opened, small_windows, steps):
 
 
 def test_a_row_shows_the_run(opened):
-    """Each field comes from the place where a trace has it."""
     store, catalog = opened()
     put(
         store,
@@ -128,7 +127,6 @@ def test_a_row_shows_the_run(opened):
 
 
 def test_names_are_listed_by_frequency(opened):
-    """Agents, domains, statuses, tags and scorers that occur; an unknown kind is refused."""
     store, catalog = opened()
     put(
         store,
@@ -187,7 +185,6 @@ def has_caught_up(monkeypatch):
 
 
 def test_it_follows_in_the_background(opened, has_caught_up):
-    """What is stored after `follow` is found without another call."""
     store, catalog = opened()
     catalog.follow()
     put(store, run("last"))
@@ -291,7 +288,6 @@ def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, c
 
 
 def changes_of(store, above=0):
-    """The names of runs with a larger number, in the order of their numbers."""
     return [found.id.removeprefix("kp:trace:") for found in store.changes().after(above, 100)]
 
 

@@ -25,7 +25,6 @@ from tests.store.samples import MARK, holding, put
 
 
 def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path, monkeypatch, store):
-    """`remains` names the file. The next deletion tries again, even if it finds no run."""
     put(store, run("b", text=MARK))
     catalog = open_catalog(store)
     catalog.refresh()
@@ -84,7 +83,6 @@ def test_another_store_at_the_path_gets_another_index(tmp_path, url):
 
 @pytest.mark.parametrize("contents", [b"", b"no database at all", b"SQLite format 3\0" + b"x" * 5_000])
 def test_a_damaged_file_is_built_again(tmp_path, url, contents, store):
-    """It holds nothing that is not in the store."""
     put(store, run("a"))
     index_of(store.path).write_bytes(contents)
     catalog = open_catalog(store)
@@ -198,7 +196,6 @@ def test_nothing_of_a_deleted_run_is_left_and_the_rest_is_complete_at_once(tmp_p
 
 
 def is_listed(store):
-    """Whether the index holds every run of the store, in its newest version, and no other."""
     with store.use() as connection:
         stored = connection.execute("SELECT changed FROM traces ORDER BY 1").fetchall()
     return stored == in_index(store, lambda index: index.execute("SELECT number FROM runs ORDER BY 1").fetchall())

@@ -127,7 +127,6 @@ def test_a_run_that_was_not_assessed_has_no_confidence():
     ],
 )  # fmt: skip
 def test_times_are_milliseconds(text, at):
-    """A text that is no time stands before all others."""
     assert at == milliseconds(text)
 
 

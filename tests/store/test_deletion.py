@@ -115,7 +115,6 @@ def marked_run(grace):
 
 
 def test_a_recorded_run_leaves_nothing_in_any_file(tmp_path):
-    """Table, journal, search text, index, scores, reports, write-ahead log; what was pending is written first."""
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
         grace.store.report("1", json.dumps({"troubles": {"x": 1}, "last_trouble": MARK, "dropped": 0}).encode())
         run = marked_run(grace)
@@ -130,7 +129,6 @@ def test_a_recorded_run_leaves_nothing_in_any_file(tmp_path):
 
 
 def test_beside_a_reader_the_report_says_what_remains(tmp_path, store):
-    """While somebody reads an old state, its bytes stay; when the reader has ended, any further delete removes them."""
     store._connection.execute("PRAGMA busy_timeout = 1")
     put(store, document("a", text=MARK), document("b"))
     reader = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
@@ -180,7 +178,6 @@ def test_a_delete_by_another_process_meanwhile_is_cleaned_up_too(tmp_path):
 
 
 def test_an_open_run_is_not_deleted(tmp_path):
-    """By id it is an error; by session it is reported; when it has ended it can be deleted."""
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
         with grace.run("open", session="s", user="ana") as run:
             grace._writer._write_journal()

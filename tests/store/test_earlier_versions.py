@@ -105,7 +105,6 @@ def test_a_run_that_was_open_in_an_earlier_version_is_found(opened, version):
 
 @each_version
 def test_traces_of_an_earlier_version_read_back_and_score_alike(version):
-    """Exported lines are valid, lose nothing, and are worth what they were."""
     scorer = gk.ValueScorer()
     for line in lines(EARLIER / version / "traces.jsonl"):
         trace = gk.ReasoningTrace.model_validate(line)

@@ -121,7 +121,6 @@ def test_a_number_that_was_used_again_is_another_process(owners, table, wall, pi
 
 
 def test_a_program_that_was_replaced_by_exec_is_dead(owners, table, wall):
-    """The number and the start of the process stay, the program does not."""
     lease(table, wall, start=f"{start_of(os.getpid())} another program")
     assert {"other"} == owners.dead(table)
 
@@ -175,7 +174,6 @@ def test_a_running_process_that_does_not_renew_has_more_time(owners, table, cloc
 
 
 def test_what_belongs_to_an_owner_without_a_lease_belongs_to_the_dead(owners, table):
-    """Rows that a process wrote after others had found it dead are found, too."""
     table.execute("INSERT INTO journal VALUES ('run', 7, 'a', x'')")
     table.execute("INSERT INTO completions VALUES ('run', 'b', 'judgement')")
     assert {"a", "b"} == owners.dead(table)
@@ -404,7 +402,6 @@ def completed(number, **fields):
 
 
 def test_a_run_is_completed_once(process, clock):
-    """Of a process that lives after all and its successor, the first to complete the run wins."""
     first, second = process(), process()
     first.put([record(1, awaits=("judgement",)), record(2, awaits=("judgement",))])
     clock.now += LEASE_SECONDS + 1

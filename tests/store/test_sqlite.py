@@ -85,7 +85,6 @@ def test_many_threads_and_processes_write_one_file(tmp_path):
 
 
 def test_a_full_disk_is_reported_and_counted(tmp_path):
-    """The agent goes on; what memory holds is written when there is room; what it cannot hold is counted."""
     code = textwrap.dedent("""
         import resource, signal, sys
         import grace_kp as gk
@@ -134,7 +133,6 @@ def url(tmp_path):
 
 
 def test_it_reads_and_leaves_nothing(url, tmp_path):
-    """No log of a writer stays beside the file."""
     reader = open_store(url, create=False)
     assert [2, 1, 0] == ids(reader.query())
     reader.close()
@@ -142,7 +140,6 @@ def test_it_reads_and_leaves_nothing(url, tmp_path):
 
 
 def test_ids_by_their_beginning(url):
-    """Sorted; characters that mean something in patterns stand for themselves."""
     reader = open_store(url, create=False)
     assert ["kp:trace:0", "kp:trace:1", "kp:trace:2"] == reader.ids("kp:trace:")
     assert [] == reader.ids("kp%")

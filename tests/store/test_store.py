@@ -68,7 +68,6 @@ def test_unknown_stores_are_refused_with_advice(url, hint):
     ],
 )
 def test_the_file_of_a_url(url, path):
-    """Relative, absolute and in the home folder; None where there is no file."""
     assert (path and path.expanduser()) == file_of(url)
 
 
