@@ -24,7 +24,7 @@ from grace_kp.store._database import (
     switch_to_wal,
 )
 from grace_kp.store._deletion import Deleted, Selection, delete_rows
-from grace_kp.store._leases import LEASE_SECONDS, Owners, Unfinished
+from grace_kp.store._leases import Owners, Unfinished
 from grace_kp.store._record import is_imported
 from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._runs import DAY, RunTables
@@ -66,8 +66,6 @@ class SqliteStore(RunTables):
 
     lasting = True
     """The ledger of actions outlives the process."""
-    lease_seconds = LEASE_SECONDS
-    """How long the unfinished runs of a process are left alone after its last `renew_lease`."""
     path: Path
     _open_existing = staticmethod(connect_to_existing)
     """Opens a connection for the tables of approvals."""
@@ -217,7 +215,7 @@ class SqliteStore(RunTables):
         """Return the journals of runs whose process died. Each journal is returned to one caller only.
 
         A process on this machine is dead when it has ended, any other when its lease has expired. So a run may be found only by a later
-        call: call it every `lease_seconds`. It writes only if a process has died.
+        call, so call it from time to time. It writes only if a process has died.
         """
         return self._take_over(self._unfinished.take_journals)
 

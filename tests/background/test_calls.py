@@ -40,7 +40,6 @@ def no_threads(monkeypatch):
 
 class TestCallWithin:
     def test_gives_the_result(self):
-        """The result comes from another thread, which sees the caller's context variables."""
         token = PLACE.set("here")
         try:
             place, thread = call_within(60, lambda: (PLACE.get(), threading.current_thread()), name="probe")
@@ -70,7 +69,6 @@ class TestCallWithin:
         assert ended.wait(60)
 
     def test_at_exit_it_runs_inline_where_that_is_wanted(self, no_threads):
-        """A deadline that cannot be kept is an error, unless the call may run without one."""
         assert threading.current_thread() is call_within(1, threading.current_thread, name="probe", or_inline=True)
         with pytest.raises(RuntimeError, match="interpreter shutdown"):
             call_within(1, threading.current_thread, name="probe")
@@ -94,14 +92,9 @@ class TestFinish:
             asyncio.set_event_loop(None)
             loop.close()
 
-    def test_at_exit_the_loop_runs_here(self, no_threads):
-        """Where no thread can be started, the awaitable is run in the caller's."""
-        assert 6 == finish(soon(6))
-
 
 class TestAsync:
     async def test_a_plain_call_leaves_the_loop_free(self):
-        """Coroutines go on while the call runs in its thread, with the caller's context variables."""
         release = threading.Event()
         PLACE.set("here")
 
@@ -177,7 +170,6 @@ class TestForEach:
             for_each(lambda number: 1 / number, [2, 0, 1], threads=threads, name="probe")
 
     def test_at_exit_the_work_is_done_here(self, monkeypatch):
-        """Where the pool takes nothing any more, the caller's thread does the work."""
         from concurrent.futures import ThreadPoolExecutor
 
         def submit(*_):
@@ -197,7 +189,6 @@ class TestForEach:
     ],
 )  # fmt: skip
 def test_seconds_of_a_header(header, seconds):
-    """A number or a date gives seconds that can be added to a clock; anything else gives None."""
     assert seconds == retry_after(header)
 
 
