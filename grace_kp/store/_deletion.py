@@ -168,9 +168,8 @@ def delete_rows(connection: Connection, selection: Selection, dead: Container[st
     emptied = _empty_approvals(connection, {*runs, *named})
     report = Deleted(len(stored.union(lost) & set(runs)), actions=actions + emptied, open=sorted(matching_and_open))
     if report:
-        for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
-            emptied_report = json.dumps({**json.loads(data), "last_trouble": None}).encode()
-            connection.execute("UPDATE reports SET data = ? WHERE process = ?", (emptied_report, process))
+        emptied_data = "CAST(json_set(CAST(data AS TEXT), '$.last_trouble', NULL) AS BLOB)"
+        connection.execute(f"UPDATE reports SET data = {emptied_data}")  # noqa: S608
         mark_unclean(connection, INDEX)
     if runs or emptied:
         mark_unclean(connection)

@@ -46,8 +46,8 @@ FORGET_SECONDS = 30 * 86_400.0
 """How long the lease of a process that nothing refers to is kept after its last renewal."""
 _FORGET = """DELETE FROM approval_processes WHERE seen < ? AND id NOT IN (
     SELECT waiter FROM approvals WHERE waiter IS NOT NULL AND (is_open = 1 OR state = 'unknown'))"""
-NOBODY = ""
-"""Owner of what neither the run's own process nor the one that took it over can add: whoever can add it may take it."""
+UNOWNED = ""
+"""Owner of parts that neither the run's own process nor the one that took it over can add. Any process that can add them may take them."""
 
 
 def place() -> str:
@@ -281,7 +281,7 @@ class Unfinished:
                 "INSERT INTO completions VALUES (?,?,?)"
                 " ON CONFLICT (run_id) DO UPDATE SET owner = excluded.owner, awaits = excluded.awaits",
                 [
-                    (r.id, NOBODY if r.completes and r.id in self._adopted else owner, " ".join(r.awaits))
+                    (r.id, UNOWNED if r.completes and r.id in self._adopted else owner, " ".join(r.awaits))
                     for r in waiting
                 ],
             )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import StoreError
 from grace_kp.levels import RunStatus
 from grace_kp.store._database import DatabaseError, OperationalError, transaction
-from grace_kp.store._leases import NOBODY
+from grace_kp.store._leases import UNOWNED
 from grace_kp.store._record import Record
 from grace_kp.store._runs import PUT_REPORT, insert_records
 from grace_kp.trace import refuse_planted_link
@@ -165,7 +165,7 @@ def _take_in(connection: Connection, path: Path) -> None:
         insert_records(connection, [record])
         connection.execute("DELETE FROM completions WHERE run_id = ?", (record.id,))
         if record.awaits:
-            connection.execute("INSERT INTO completions VALUES (?,?,?)", (record.id, NOBODY, " ".join(record.awaits)))
+            connection.execute("INSERT INTO completions VALUES (?,?,?)", (record.id, UNOWNED, " ".join(record.awaits)))
     connection.executemany(
         "DELETE FROM journal WHERE run_id = ? AND owner = ?", [(run, header["owner"]) for run in header["ended"]]
     )
