@@ -197,15 +197,16 @@ def open_index(path: Path, mode: int, source: Source) -> tuple[Connections, Conn
 def _create_index(path: Path, mode: int, source: Source) -> None:
     """Make sure that a usable index is at the path. Any other file there is replaced."""
     identity = source.identity()
-    if not _is_usable(path, identity):
-        for end in ENDS:
-            Path(f"{path}{end}").unlink(missing_ok=True)
+    is_usable = _is_usable(path, identity)
+    for end in () if is_usable else ENDS:
+        Path(f"{path}{end}").unlink(missing_ok=True)
     keep_private(path, mode)
+    if is_usable:
+        return
     with contextlib.closing(connect(path, busy_seconds=BUSY_SECONDS)) as connection:
-        if is_current(connection, identity) is None:
-            connection.execute("PRAGMA journal_mode = WAL")
-            with transaction(connection):
-                create_tables(connection, identity=identity, with_words=True)
+        connection.execute("PRAGMA journal_mode = WAL")
+        with transaction(connection):
+            create_tables(connection, identity=identity, with_words=True)
 
 
 def _is_usable(path: Path, identity: str) -> bool:
@@ -213,7 +214,7 @@ def _is_usable(path: Path, identity: str) -> bool:
         return False
     with contextlib.closing(connect(path, busy_seconds=BUSY_SECONDS)) as connection:
         try:
-            return is_current(connection, identity) is not False
+            return is_current(connection, identity)
         except DatabaseError as error:
             if isinstance(error, OperationalError):
                 raise

@@ -104,10 +104,8 @@ def words_from(connection: Connection) -> int | None:
     return None if row is None else int(row[0])
 
 
-def is_current(connection: Connection, identity: str) -> bool | None:
-    """Return whether the database is an index of this version of this store; None for an empty database."""
-    if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
-        return None
+def is_current(connection: Connection, identity: str) -> bool:
+    """Return whether the database is an index of this version of this store."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone() is None:
         return False
     found = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('version', 'store')"))

@@ -228,7 +228,7 @@ def empty():
 
 
 def test_an_index_belongs_to_one_store_and_version(empty):
-    assert is_current(empty, "a") is None
+    assert is_current(empty, "a") is False
     create_tables(empty, identity="a", with_words=False)
     assert (True, False) == (is_current(empty, "a"), is_current(empty, "b"))
     empty.execute("UPDATE facts SET value = 0 WHERE name = 'version'")
