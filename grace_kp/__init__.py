@@ -158,10 +158,7 @@ _PLACES = {
 _LAZY = {name: place for place, names in _PLACES.items() for name in names.split()}
 _SUBPACKAGES = ("calibrate", "integrations", "rubric", "scorers", "testing", "web")
 
-__all__ = [
-    *sorted(_LAZY),
-    "__version__",
-]
+__all__ = [*sorted(_LAZY), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

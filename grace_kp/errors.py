@@ -36,6 +36,13 @@ from typing import Any, TypeGuard
 class GraceError(Exception):
     """Base class of all errors of this library. They can be copied and pickled with all their attributes."""
 
+    def __init__(self, *args: object, **attributes: object) -> None:
+        unknown = next((name for name in attributes if not hasattr(type(self), name)), None)
+        if unknown is not None:
+            raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {unknown!r}")
+        super().__init__(*args)
+        self.__dict__.update(attributes)
+
     def __reduce__(self) -> Any:
         # Python rebuilds exceptions from `args` alone; ours take keywords, and process pools pickle exceptions.
         return _rebuild, (type(self), self.args), self.__dict__
@@ -94,15 +101,13 @@ class StoreError(GraceError):
 
 
 class UnknownTrace(GraceError, LookupError):
-    """The store holds no trace with this id.
+    """The store holds no trace with this id."""
 
-    Attributes:
-        trace_id: the id.
-    """
+    trace_id: str = ""
+    """The id."""
 
     def __init__(self, message: str, trace_id: str = "") -> None:
-        self.trace_id = trace_id
-        super().__init__(message)
+        super().__init__(message, trace_id=trace_id)
 
 
 class GateError(GraceError, TypeError):
@@ -119,34 +124,23 @@ class MissingExtra(GraceError, ImportError):
 
 
 class JudgeError(GraceError):
-    """A judge could not be asked.
+    """A judge could not be asked."""
 
-    Attributes:
-        attempts: number of attempts.
-        status: HTTP status of the last response; None without a response.
-        tokens_in: tokens that the model read all the same; None when unknown.
-        tokens_out: tokens that it wrote, thoughts among them; None when unknown.
-    """
-
+    attempts: int = 1
+    """Number of attempts."""
+    status: int | None = None
+    """HTTP status of the last response; None without a response."""
     tokens_in: int | None = None
+    """Tokens that the model read all the same; None when unknown."""
     tokens_out: int | None = None
-
-    def __init__(self, message: str, *, attempts: int = 1, status: int | None = None) -> None:
-        self.attempts = attempts
-        self.status = status
-        super().__init__(message)
+    """Tokens that it wrote, thoughts among them; None when unknown."""
 
 
 class EvaluationFailed(GraceError):
-    """A judgement failed, and the caller asked for an error (`on_failure="raise"`).
+    """A judgement failed, and the caller asked for an error (`on_failure="raise"`)."""
 
-    Attributes:
-        evaluation: the fallback that would have been returned.
-    """
-
-    def __init__(self, message: str, *, evaluation: object = None) -> None:
-        self.evaluation = evaluation
-        super().__init__(message)
+    evaluation: Any = None
+    """The fallback that would have been returned."""
 
 
 class EmbedderError(GraceError):
@@ -154,15 +148,10 @@ class EmbedderError(GraceError):
 
 
 class ApprovalError(GraceError):
-    """A verb on an approval cannot be carried out. Nothing was changed.
+    """A verb on an approval cannot be carried out. Nothing was changed."""
 
-    Attributes:
-        approval_id: the id of the approval.
-    """
-
-    def __init__(self, message: str, *, approval_id: str = "") -> None:
-        self.approval_id = approval_id
-        super().__init__(message)
+    approval_id: str = ""
+    """The id of the approval."""
 
 
 class UnknownApproval(ApprovalError, LookupError):
@@ -170,19 +159,14 @@ class UnknownApproval(ApprovalError, LookupError):
 
 
 class AlreadyDecided(ApprovalError):
-    """Another decision came first, or the request has ended: expired, cancelled, claimed.
+    """Another decision came first, or the request has ended: expired, cancelled, claimed."""
 
-    Attributes:
-        state: the state of the approval.
-        by: who decided first; empty without a decision.
-        at: when, in seconds since the epoch.
-    """
-
-    def __init__(self, message: str, *, approval_id: str = "", state: str = "", by: str = "", at: float = 0.0) -> None:
-        self.state = state
-        self.by = by
-        self.at = at
-        super().__init__(message, approval_id=approval_id)
+    state: str = ""
+    """The state of the approval."""
+    by: str = ""
+    """Who decided first; empty without a decision."""
+    at: float = 0.0
+    """When, in seconds since the epoch."""
 
 
 class NotEntitled(ApprovalError, PermissionError):
@@ -198,21 +182,14 @@ class EditRefused(ApprovalError, ValueError):
 
 
 class ActionNotApproved(GraceError):
-    """A gate kept an action from running.
+    """A gate kept an action from running."""
 
-    Attributes:
-        decision: the frozen ActionDecision that the gate acted on.
-        request: the InterventionRequest that was shown, or would have been; None if no reviewer was to be asked.
-        response: the InterventionResponse; None without one.
-    """
-
-    def __init__(
-        self, message: str, *, decision: object = None, request: object = None, response: object = None
-    ) -> None:
-        self.decision = decision
-        self.request = request
-        self.response = response
-        super().__init__(message)
+    decision: Any = None
+    """The frozen ActionDecision that the gate acted on."""
+    request: Any = None
+    """The InterventionRequest that was shown, or would have been; None if no reviewer was to be asked."""
+    response: Any = None
+    """The InterventionResponse; None without one."""
 
 
 class ActionCancelled(ActionNotApproved):
@@ -228,51 +205,31 @@ class ActionDenied(ActionNotApproved):
 
 
 class ActionRedirected(ActionNotApproved):
-    """The reviewer answered with instructions for the agent; the action did not run.
+    """The reviewer answered with instructions for the agent; the action did not run."""
 
-    Attributes:
-        user_input: the instructions.
-    """
-
-    def __init__(self, message: str, *, user_input: str = "", **context: object) -> None:
-        self.user_input = user_input
-        super().__init__(message, **context)
+    user_input: str = ""
+    """The instructions."""
 
 
 class ActionPending(ActionNotApproved):
-    """The request waits for a decision, and the reviewer's `wait="raise"` does not. Call the action again later.
+    """The request waits for a decision, and the reviewer's `wait="raise"` does not. Call the action again later."""
 
-    Attributes:
-        approval: the `Approval`.
-    """
-
-    def __init__(self, message: str, *, approval: object = None, **context: object) -> None:
-        self.approval: Any = approval  # an `Approval`, of a room above this one
-        super().__init__(message, **context)
+    approval: Any = None
+    """The `Approval`."""
 
 
 class KeyReused(ActionNotApproved):
-    """The key of the action belongs to a request with other arguments. Repeatable actions need a field in the key that tells them apart.
+    """The key of the action belongs to a request with other arguments. Repeatable actions need a field in the key that tells them apart."""
 
-    Attributes:
-        approval_id: the id of that request.
-    """
-
-    def __init__(self, message: str, *, approval_id: str = "", **context: object) -> None:
-        self.approval_id = approval_id
-        super().__init__(message, **context)
+    approval_id: str = ""
+    """The id of that request."""
 
 
 class ActionOutcomeUnknown(ActionNotApproved):
-    """The action was started before and is not started again. Its result is not available.
+    """The action was started before and is not started again. Its result is not available."""
 
-    Attributes:
-        state: `done`, `failed`, or `running` if it is unknown whether the action finished.
-    """
-
-    def __init__(self, message: str, *, state: str = "running", **context: object) -> None:
-        self.state = state
-        super().__init__(message, **context)
+    state: str = "running"
+    """`done`, `failed`, or `running` if it is unknown whether the action finished."""
 
 
 def brief(value: object) -> str:

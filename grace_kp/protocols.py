@@ -51,7 +51,6 @@ class Judge(Protocol):
 
     def __call__(self, prompt: str, /) -> str:
         """Return the model's reply to `prompt`."""
-        ...
 
 
 class AskableJudge(Protocol):
@@ -59,7 +58,6 @@ class AskableJudge(Protocol):
 
     def ask(self, prompt: str, *, vary: bool, fields: Sequence[str]) -> str:
         """Return the model's reply; `fields` names the scores that it must hold."""
-        ...
 
 
 JudgeLike: TypeAlias = "Callable[[str], str | Awaitable[str]] | AskableJudge"
@@ -73,11 +71,9 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int:
         """Length of every vector, for example 384."""
-        ...
 
     def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
         """Return one row per string, shape (n, dimensions), float32."""
-        ...
 
 
 EmbedderLike: TypeAlias = "Embedder | Callable[[str], Sequence[float] | npt.NDArray[Any]]"

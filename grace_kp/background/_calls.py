@@ -133,20 +133,10 @@ def finish(value: Awaitable[R] | R) -> R:
     async def await_value() -> R:
         return await value
 
-    if isinstance(threading.current_thread(), BackgroundThread) and not _loop_runs():
+    if isinstance(threading.current_thread(), BackgroundThread) and asyncio._get_running_loop() is None:
         # Locks of this thread may be needed: a hook that flushes knows by its thread that it must not wait.
         return asyncio.run(await_value())
     return call_within(LONGEST_SECONDS, lambda: asyncio.run(await_value()), name="event loop", or_inline=True)
-
-
-def _loop_runs() -> bool:
-    import asyncio
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 async def in_thread(call: Callable[[], R], *, name: str) -> R:

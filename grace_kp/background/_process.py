@@ -39,11 +39,9 @@ class Lock(Protocol):
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take the lock."""
-        ...
 
     def release(self) -> None:
         """Release the lock."""
-        ...
 
 
 class Resident:

@@ -147,7 +147,15 @@ class Worker(Resident):
             if len(self._idle) >= self._wakes:
                 self._changed.notify()
             elif len(self._threads) < self._most:
-                self._start()
+                prepare_exit()
+                thread = BackgroundThread(
+                    self._run, name=self._name, context=contextvars.Context(), may_wait=self._may_wait
+                )
+                self._threads.add(thread)
+                try:
+                    thread.start()
+                except RuntimeError:  # the interpreter exits
+                    self._threads.discard(thread)
             return bool(self._threads)
 
     def finish_call(self, seconds: float) -> bool:
@@ -178,15 +186,6 @@ class Worker(Resident):
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(seconds)
-
-    def _start(self) -> None:
-        prepare_exit()
-        thread = BackgroundThread(self._run, name=self._name, context=contextvars.Context(), may_wait=self._may_wait)
-        self._threads.add(thread)
-        try:
-            thread.start()
-        except RuntimeError:  # the interpreter exits
-            self._threads.discard(thread)
 
     def _run(self) -> None:
         thread = threading.current_thread()

@@ -40,23 +40,19 @@ class ApprovedActions:
     recorder: Callable[[], Recorder]
 
     def execute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
-        """Carry out an approved action, and return its result."""
         return finish(self._prepare_call(approval_id, arguments)())
 
     async def aexecute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
-        """`execute` without blocking the event loop."""
         begun = await to_thread(self._prepare_call, approval_id, arguments)
         if inspect.iscoroutinefunction(begun.func):
             return await begun()
         return await to_thread(begun)
 
     def resume(self, graph: Any, **chosen: Any) -> list[Resumed]:
-        """Carry on the threads of a graph whose requests are decided."""
         resumed: list[Resumed] = _adapter_of(graph).resume_graph(self.inbox(), graph, **chosen)
         return resumed
 
     async def aresume(self, graph: Any, **chosen: Any) -> list[Resumed]:
-        """`resume` without blocking the event loop."""
         inbox = await to_thread(self.inbox)
         resumed: list[Resumed] = await _adapter_of(graph).aresume_graph(inbox, graph, **chosen)
         return resumed
@@ -106,20 +102,17 @@ class Definitions:
         self._by_name: dict[str, list[weakref.ref[GatedAction]]] = {}
 
     def add(self, action: GatedAction) -> None:
-        """Add an action."""
         with self._lock:
             known = self._by_name.setdefault(action.name, [])
             known[:] = [*(reference for reference in known if reference() is not None), weakref.ref(action)]
 
     def names(self) -> list[str]:
-        """Return the names of the actions that still exist."""
         with self._lock:
             return [
                 name for name, known in self._by_name.items() if any(reference() is not None for reference in known)
             ]
 
     def find_named(self, name: str) -> list[GatedAction]:
-        """Return the actions with this name, in the order in which they were defined."""
         with self._lock:
             return [action for reference in self._by_name.get(name, ()) if (action := reference()) is not None]
 

@@ -61,7 +61,6 @@ class Judgement:
 
     @property
     def is_done(self) -> bool:
-        """Whether judging has ended."""
         return self._result is not None
 
     def end(self, result: JudgementResult) -> None:
@@ -106,7 +105,6 @@ class JudgementResult:
         return cls(evaluation, evaluation, agreement)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the trace's record."""
         record: dict[str, Any] = {} if self.skipped is None else {"skipped": self.skipped}
         if self.own is None and self.coverage is None and self.agreement is None:
             return record
@@ -129,8 +127,6 @@ class JudgementResult:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The input of a judgement."""
-
     run_id: str
     material: Material
     texts: Sequence[str]
@@ -342,7 +338,6 @@ class Assessor:
 
     @cached_property
     def scorer(self) -> ValueScorer:
-        """Computes value scores."""
         return self._make_scorer()
 
     def assess(

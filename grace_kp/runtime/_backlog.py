@@ -76,7 +76,6 @@ class Mark:
         self._listeners: deque[Callable[[], object]] = deque()
 
     def let_go(self) -> None:
-        """End the waiting."""
         self.is_passed = True
         self._latch.open()
         with suppress(IndexError):
@@ -226,7 +225,6 @@ class Backlog:
         return bool(self.dropped or self.lost or self.rescued)
 
     def count(self) -> int:
-        """Return how many runs wait."""
         while True:
             with suppress(RuntimeError):  # changed meanwhile
                 return sum(type(item) is not Mark for item in self.queue)

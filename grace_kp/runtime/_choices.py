@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from grace_kp.confidence import ConfidenceCalculator, Thresholds
-    from grace_kp.judge import LLMSelfEvaluator
     from grace_kp.runtime._assessment import RunJudge
     from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.settings import Settings
@@ -27,8 +26,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Judge and embedder of a runtime."""
-
     judge: RunJudge
     embedder: Any
     judge_name: str
@@ -57,15 +54,12 @@ class MadeOnce(Resident, Generic[T]):
         watch(self)
 
     def import_locks(self) -> Sequence[Lock]:
-        """Return the lock under which modules are imported."""
         return (self._lock,)
 
     def after_fork(self) -> None:
-        """Replace the lock in the child."""
         self._lock = threading.RLock()
 
     def get(self) -> T:
-        """Return the value."""
         if self._value is None:
             with self._lock:  # reasons against a profile must be in one object
                 if self._value is None:
@@ -93,17 +87,14 @@ class ModelChoice(MadeOnce[Models]):
 
     @property
     def are_chosen(self) -> bool:
-        """Whether the models were needed before."""
         return self._value is not None
 
     @property
     def may_judge(self) -> bool:
-        """Whether there may be a judge."""
         return self._evaluator is not None
 
     @property
     def may_embed(self) -> bool:
-        """Whether there may be an embedder."""
         return self._embedder is not None
 
     @property
@@ -115,7 +106,6 @@ class ModelChoice(MadeOnce[Models]):
 
     @property
     def has_embedder(self) -> bool:
-        """Whether there is an embedder for certain."""
         return self._value.embedder is not None if self._value else self._embedder not in (None, "auto")
 
     def _make(self) -> Models:
@@ -124,13 +114,29 @@ class ModelChoice(MadeOnce[Models]):
         settings = self._settings
         judge, judge_name, judge_reason = _choice(self._evaluator, "evaluator", settings)
         embedder, embedder_name, embedder_reason = _choice(self._embedder, "embedder", settings)
-        evaluator = agreement = None
+        evaluator = agreement = limit = None
         if embedder is not None:
             from grace_kp.judge import SourceAgreementCalculator
 
             agreement = SourceAgreementCalculator(embedder)
         if judge is not None:
-            evaluator = _evaluator(judge, settings)
+            from grace_kp.judge import JudgementCache, LLMSelfEvaluator, SpendingLimit
+
+            limit = SpendingLimit(
+                calls_per_minute=settings.judge_calls_per_minute or None,
+                tokens_per_minute=settings.judge_tokens_per_minute or None,
+                calls_per_run=settings.judge_calls_per_run or None,
+                tokens_per_run=settings.judge_tokens_per_run or None,
+            )
+            evaluator = LLMSelfEvaluator(
+                judge,
+                combined=settings.judge_combined,
+                samples=settings.judge_samples,
+                language=settings.judge_language,
+                cache=JudgementCache(settings.judge_cache),
+                limit=limit,
+                timeout=settings.judge_timeout + 0.5,
+            )
         run_judge = RunJudge(
             evaluator=evaluator,
             missing=f"no judge: {judge_reason}",
@@ -138,30 +144,10 @@ class ModelChoice(MadeOnce[Models]):
             calculator=self._calculator(),
             agreement=agreement,
             workers=settings.judge_workers,
-            limit=None if evaluator is None else evaluator.limit,
+            limit=limit,
         )
         run_judge.on_end = self._on_judged
         return Models(run_judge, embedder, judge_name, judge_reason, embedder_name, embedder_reason)
-
-
-def _evaluator(judge: Any, settings: Settings) -> LLMSelfEvaluator:
-    from grace_kp.judge import JudgementCache, LLMSelfEvaluator, SpendingLimit
-
-    limit = SpendingLimit(
-        calls_per_minute=settings.judge_calls_per_minute or None,
-        tokens_per_minute=settings.judge_tokens_per_minute or None,
-        calls_per_run=settings.judge_calls_per_run or None,
-        tokens_per_run=settings.judge_tokens_per_run or None,
-    )
-    return LLMSelfEvaluator(
-        judge,
-        combined=settings.judge_combined,
-        samples=settings.judge_samples,
-        language=settings.judge_language,
-        cache=JudgementCache(settings.judge_cache),
-        limit=limit,
-        timeout=settings.judge_timeout + 0.5,
-    )
 
 
 def _choice(model: Any, kind: str, settings: Settings) -> tuple[Any, str, str]:

@@ -97,7 +97,6 @@ class Completer(Resident):
         return bool(self._queue or self._finished)
 
     def add(self, completions: Sequence[Completion]) -> None:
-        """Complete these runs."""
         self._queue.extend(completions)
         self._worker.wake()
 

@@ -132,7 +132,6 @@ class Pipeline(Resident):
 
     @cached_property
     def assessor(self) -> Assessor:
-        """Computes confidence and value score."""
         return Assessor(self._profiles(), self._value_scorer)
 
     def _value_scorer(self) -> ValueScorer:
@@ -148,7 +147,6 @@ class Pipeline(Resident):
 
     @property
     def has_open_runs(self) -> bool:
-        """Whether there is anything to journal."""
         return bool(self.recorder.open_runs)
 
     @property
@@ -369,11 +367,9 @@ class Pipeline(Resident):
                 answer = hook(trace)
                 if inspect.iscoroutine(answer):
                     finish(answer)
-            except KeyboardInterrupt as error:
-                if threading.current_thread() is threading.main_thread():
+            except BaseException as error:  # also what would end the writer's thread, such as SystemExit
+                if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
                     raise  # it may be the user's
-                note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
-            except BaseException as error:  # noqa: BLE001 — also what would end the writer's thread, such as SystemExit
                 note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
         for collector in tuple(self.collectors):
             collector.append(trace)

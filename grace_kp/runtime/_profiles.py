@@ -85,7 +85,6 @@ class ProfileInUse:
 
     @property
     def thresholds(self) -> Thresholds:
-        """The thresholds that this profile is used with."""
         return self.calculator.thresholds
 
     @property

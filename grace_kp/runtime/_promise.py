@@ -54,11 +54,6 @@ class PromiseWatch(Resident):
         asks: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Watch a promise. Nothing is read or written yet.
-
-        Args:
-            clock: monotonic seconds.
-        """
         self._monitor, self._store, self._clock = monitor, store, clock
         self.asks = asks
         self.watched = watched_by(profile)
@@ -78,11 +73,9 @@ class PromiseWatch(Resident):
         watch(self)
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held while alarms are read and replaced."""
         return self._reading, self._lock
 
     def after_fork(self) -> None:
-        """Replace the locks in the child."""
         self._reading, self._lock = threading.RLock(), threading.Lock()  # a callback may run a gated action
 
     def states(self) -> Any:

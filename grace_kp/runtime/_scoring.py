@@ -81,8 +81,6 @@ def _trace_scorer(scorer: object) -> TraceScorer:
 
 
 class Scoring:
-    """The scores of one run, as they come."""
-
     __slots__ = ("clean", "entries", "is_done", "next_scorer", "trace")
 
     def __init__(self, trace: ReasoningTrace, clean: Callable[[str], str]) -> None:
@@ -94,14 +92,9 @@ class Scoring:
 
 
 class TraceScorers(Resident):
-    """All scorers of a runtime, in order."""
+    """All scorers of a runtime, in order. Each may take `seconds` for a run."""
 
     def __init__(self, scorers: Sequence[TraceScorer], seconds: float, on_scored: Callable[[], object]) -> None:
-        """Start no thread yet.
-
-        Args:
-            seconds: how long each may take for a run.
-        """
         self._scorers = list(scorers)
         self._seconds = seconds
         self._on_scored = on_scored
@@ -134,7 +127,6 @@ class TraceScorers(Resident):
         return True
 
     def begin(self, trace: ReasoningTrace, clean: Callable[[str], str]) -> Scoring:
-        """Start scoring a run."""
         scoring = Scoring(trace, clean)
         with self._lock:
             self._queue.append(scoring)

@@ -88,11 +88,6 @@ class Upkeep:
             self._store.report(*report)
             backlog.unstored_report = None
 
-    def leave(self) -> None:
-        """Close the store."""
-        if self._offers("close"):
-            self._store.close()
-
 
 class Outage:
     """Whether the store fails, since when, and when to try again."""
@@ -133,7 +128,6 @@ class Outage:
             _log.warning("the store writes again")
 
     def report(self, message: str) -> None:
-        """Keep a message as the last error, and log it."""
         self.last_error = message
         _log.warning(message)
 

@@ -78,7 +78,6 @@ class Writer(Resident):
         self._written, self._is_writing = 0, False
 
     def import_locks(self) -> Sequence[Lock]:
-        """Return the lock under which runs are settled."""
         return (self._settling,)
 
     def fork_locks(self) -> Iterator[Lock]:
@@ -227,7 +226,9 @@ class Writer(Resident):
         try:
             record, follows = self.pipeline.settle(item)
         except BaseException as error:
-            if not isinstance(error, Exception) and self._may_settle_again(item):
+            self._interrupts = self._interrupts + 1 if self._interrupted is item else 1
+            self._interrupted = item
+            if not isinstance(error, Exception) and self._interrupts <= MAX_INTERRUPTS:
                 raise
             message = redact_text(f"a run could not be finished: {type(error).__name__}: {error}", identifiers=False)
             self._outage.report(message)
@@ -240,11 +241,6 @@ class Writer(Resident):
             self._backlog.take_up(self._pending.bytes, len(record.data), events)
         elif follows is not None:
             self.pipeline.completer.add((follows,))
-
-    def _may_settle_again(self, item: object) -> bool:
-        self._interrupts = self._interrupts + 1 if self._interrupted is item else 1
-        self._interrupted = item
-        return self._interrupts <= MAX_INTERRUPTS
 
     def _end_journal(self, item: object) -> None:
         run_id = getattr(item, "journaled_id", None)
@@ -349,8 +345,7 @@ class Writer(Resident):
             store.put(records, ended=ended)
             self._journal.end(ended)
             del self._ended[: len(ended)]
-        runs = sum(not record.completes for record in records)
-        self._written += runs
+        self._written += sum(not record.completes for record in records)
         follows, marks = self._pending.take_written(entries)
         self._backlog.take_up(self._pending.bytes)
         if follows:
@@ -414,7 +409,7 @@ class Writer(Resident):
         if self._writing.acquire(timeout=STOP_SECONDS):  # a store that hangs stays as it is
             try:
                 if self._store is not None:
-                    self._upkeep.leave()
+                    getattr(self._store, "close", lambda: None)()
             finally:
                 self._writing.release()
 
@@ -557,6 +552,5 @@ class Pending:
         return follows
 
     def count(self) -> int:
-        """Return how many records wait."""
         with self.lock:
             return sum(not isinstance(entry, Mark) for entry in self._entries)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 import secrets
 import sys
@@ -28,10 +27,11 @@ from grace_kp.store._database import (
     DatabaseError,
     IntegrityError,
     OpenFiles,
+    SharedConnection,
+    close_on_error,
     connect_to_existing,
     is_busy,
     is_read_only,
-    leave_to_parent,
     transaction,
 )
 from grace_kp.store._leases import Leases
@@ -82,29 +82,24 @@ class ApprovalReads:
 
     @property
     def identity(self) -> str:
-        """Id of the store, drawn when its tables were created. Copies have the same."""
         with self._snapshot() as connection:
             return identity_of(connection)
 
     def row(self, approval: str) -> Row | None:
-        """Return the row with this id; None if there is none."""
         found = self._find(f"SELECT {COLUMNS} FROM approvals WHERE id = ?", (approval,))  # noqa: S608
         return row_of(found[0]) if found else None
 
     def ids(self, begins: str, *, limit: int) -> list[str]:
-        """Return the ids with this prefix, at most `limit`, in alphabetical order."""
         within = "SELECT id FROM approvals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
         return [name for (name,) in self._find(within, (begins, begins + chr(sys.maxunicode), limit))]
 
     def rows(self, query: RowQuery) -> list[Row]:
-        """Return the rows that match, in the order of the query."""
         with self._snapshot() as connection:
             actions = _actions(connection, query.action)
             found = [] if actions == [] or query.limit == 0 else _find(connection, *listing(query, actions))
             return [row_of(values[:-1]) for values in found]
 
     def count(self, query: RowQuery) -> int:
-        """Return how many rows match, without the limit."""
         with self._snapshot() as connection:
             actions = _actions(connection, query.action)
             parts = [] if actions == [] else branches(query, actions)
@@ -112,18 +107,15 @@ class ApprovalReads:
             return sum(number for found in counted for (number,) in found)
 
     def link(self, seq: int) -> Link | None:
-        """Return the entry of the chain with this number; None if there is none."""
         found = self._find(f"{LINKS} WHERE seq = ?", (seq,))
         return link_of(found[0]) if found else None
 
     def links(
         self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
     ) -> list[Link]:
-        """Return entries after `after` by number; with `kept`, only entries that still have contents."""
         return self._links(f"{KEPT if kept else LINKS} WHERE seq > ?", "", after, limit, approval)
 
     def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
-        """Return the entries with smaller numbers than `before` (all when None), newest first."""
         return self._links(f"{LINKS} WHERE seq < ?", "DESC", sys.maxsize if before is None else before, limit, approval)
 
     def _links(self, select: str, order: str, seq: int, limit: int, approval: str | None) -> list[Link]:
@@ -132,17 +124,14 @@ class ApprovalReads:
         return [link_of(entry) for entry in found]
 
     def head(self) -> tuple[int, str]:
-        """Return the number and the hash of the newest entry; 0 and an empty string before the first."""
         found = self._find("SELECT seq, hash FROM approval_chain ORDER BY seq DESC LIMIT 1")
         return (int(found[0][0]), str(found[0][1])) if found else (0, "")
 
     def document(self, kind: str, name: str) -> bytes | None:
-        """Return a small document; None if there is none."""
         found = self._find("SELECT data FROM approval_documents WHERE kind = ? AND name = ?", (kind, name))
         return bytes(found[0][0]) if found else None
 
     def documents(self, kind: str) -> dict[str, bytes]:
-        """Return all documents of a kind, by name."""
         found = self._find("SELECT name, data FROM approval_documents WHERE kind = ? ORDER BY name", (kind,))
         return {name: bytes(data) for name, data in found}
 
@@ -177,7 +166,6 @@ class ApprovalWrites(ApprovalReads):
         return contextlib.nullcontext(self._connection)
 
     def put(self, row: Row) -> bool:
-        """Insert a row of revision 1, or replace the row of the previous revision; return False if another revision is there."""
         if row.revision == 1 and self._max_rows is not None and self.row(row.id) is None:
             # Rows are never deleted: the action of a forgotten one could run again.
             (rows,) = self._connection.execute("SELECT COALESCE(MAX(number), 0) FROM approvals").fetchone()
@@ -202,7 +190,6 @@ class ApprovalWrites(ApprovalReads):
         return self._head
 
     def append(self, link: Link) -> None:
-        """Append an entry to the chain."""
         newest, _ = self.head()
         if link.seq != newest + 1:
             raise StoreError(f"entry {link.seq} cannot follow entry {newest} of the chain; append entry {newest + 1}")
@@ -213,14 +200,12 @@ class ApprovalWrites(ApprovalReads):
         self._head = link.seq, link.hash
 
     def put_document(self, kind: str, name: str, data: bytes | None) -> None:
-        """Put a document, or delete it with None."""
         if data is None:
             self._connection.execute("DELETE FROM approval_documents WHERE kind = ? AND name = ?", (kind, name))
         else:
             self._connection.execute(PUT_DOCUMENT, (kind, name, data))
 
     def forget(self, seqs: Sequence[int]) -> int:
-        """Delete salt and contents of entries; return how many had some."""
         delete = "DELETE FROM approval_contents WHERE seq = ?"
         deleted = sum(self._connection.execute(delete, (seq,)).rowcount for seq in seqs)
         if deleted:
@@ -246,7 +231,6 @@ def _actions(connection: Connection, pattern: str | None) -> list[str] | None:
 
 
 def row_of(values: Sequence[Any]) -> Row:
-    """Return the row with these values of `COLUMNS`."""
     columns = dict(zip(_NAMES, values, strict=True))
     if columns["deadline"] == math.inf:
         columns["deadline"] = None
@@ -255,7 +239,6 @@ def row_of(values: Sequence[Any]) -> Row:
 
 
 def link_of(values: Sequence[Any]) -> Link:
-    """Return the entry with these values of `LINKS`."""
     seq, digest, approval, data, *contents = values
     salt, text = (None if value is None else _bytes_of(value) for value in contents)
     return Link(seq=seq, hash=digest, approval=approval, data=_bytes_of(data), salt=salt, contents=text)
@@ -309,29 +292,67 @@ def _branch(query: RowQuery, index: str, states: Sequence[str], actions: Sequenc
     return f"approvals{f' INDEXED BY {index}' if index else ''}{where}", values
 
 
+def identity_of(connection: Connection) -> str:
+    """Return the id of the store that a connection reads."""
+    found = connection.execute("SELECT id FROM approval_identity").fetchone()
+    return "" if found is None else str(found[0])
+
+
 class ApprovalFile:
-    """The identity of the file at a path, to notice when it is replaced.
+    """The file that was opened first, to notice when another is put in its place.
 
     A copy that is written over the file has the same inode and id, but lacks the newest entry of the chain that was seen.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.files = OpenFiles(path)
-        self._seen = (0, "")
-        self.identity = ""
-        self.is_entered = False
+    def __init__(self, path: Path, connect: Callable[[], Connection], leave_parent: Callable[[], bool]) -> None:
+        self.path = path
+        self._connect, self._leave_parent = connect, leave_parent
+        self.lock = threading.RLock()
+        """Held while a connection is opened."""
+        self.is_forked = False
+        self.forget()
 
-    def enter(self, connection: Connection) -> None:
-        """Record the identity at the first connection."""
-        self.identity = self.identity or identity_of(connection)
-        self.files.look_beside()
-        self.is_entered = True
-
-    def leave_to_parent(self) -> None:
-        """Expect the same file in a forked child, but perhaps another log: it is deleted with the last connection."""
-        self.files.leave_beside()
+    def forget(self) -> None:
+        """Accept the file that is found next: no connection is open."""
+        self._files: OpenFiles | None = None
+        self._identity, self._seen = "", (0, "")
         self.is_entered = False
+        """Whether the log that the connections use was noted."""
+
+    def after_fork(self, *, is_left: bool) -> None:
+        """Expect the same file in a forked child, but perhaps another log: it is deleted with the last connection.
+
+        Args:
+            is_left: whether no connection of the parent to these tables is open here.
+        """
+        self.lock = threading.RLock()
+        self.is_forked, self.is_left, self.is_entered = True, is_left, False
+        if self._files is not None:
+            self._files.leave_beside()
+
+    def open(self) -> Connection:
+        with self.lock:
+            self.check()
+            if self.is_forked and not (self.is_left and self._leave_parent()):
+                raise StoreError(
+                    f"store {self.path}: this process was forked while another thread used the store, and cannot share it safely; restart it, "
+                    "or fork before the store is used"
+                )
+            files = self._files or OpenFiles(self.path)
+            connection = self._connect()
+            with close_on_error(connection):
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA secure_delete = ON")
+                identity = identity_of(connection)
+                if not self.is_entered:
+                    self._files, self._identity, self.is_entered = files, self._identity or identity, True
+                    files.look_beside()
+                self.check(connection)
+        return connection
+
+    def leave(self, connection: Connection) -> None:
+        with contextlib.suppress(DatabaseError):
+            connection.close() if self._files is None else self._files.leave(connection)
 
     def note(self, head: tuple[int, str]) -> None:
         """Record the newest entry of the chain."""
@@ -341,9 +362,9 @@ class ApprovalFile:
     def check(self, connection: Connection | None = None) -> None:
         """Compare the file at the path, and the data of a connection, with the file that was opened."""
         (number, expected), problem = self._seen, ""
-        if self.files.are_displaced:
+        if self._files is not None and self._files.are_displaced:
             problem = "was deleted, moved or replaced after it was opened"
-        elif connection is not None and identity_of(connection) != self.identity:
+        elif connection is not None and identity_of(connection) != self._identity:
             problem = "holds another store than the one that was opened"
         elif connection is not None and number:
             found = connection.execute("SELECT hash FROM approval_chain WHERE seq = ?", (number,)).fetchone()
@@ -351,15 +372,31 @@ class ApprovalFile:
                 problem = f"lacks entry {number} of its audit trail: an earlier state was written over it"
         if problem:
             raise StoreError(
-                f"store {self._path} {problem}. Approvals do not go on in it, because an action could run twice. Restore what is missing, or "
+                f"store {self.path} {problem}. Approvals do not go on in it, because an action could run twice. Restore what is missing, or "
                 "run `grace-kp approvals restored` if a backup was put in its place; then restart this program"
             )
 
 
-def identity_of(connection: Connection) -> str:
-    """Return the id of the store that a connection reads."""
-    found = connection.execute("SELECT id FROM approval_identity").fetchone()
-    return "" if found is None else str(found[0])
+class ApprovalConnection(SharedConnection):
+    """A connection to the tables of approvals in the file that was opened first."""
+
+    def __init__(self, file: ApprovalFile, lock_seconds: float) -> None:
+        super().__init__()
+        self.path, self.place, self.lock_seconds = file.path, file, lock_seconds
+
+    def _open(self) -> Connection:
+        self._connection = self.place.open()
+        return self._connection
+
+    def _leave(self, connection: Connection) -> None:
+        self.place.leave(connection)
+
+    @contextlib.contextmanager
+    def use(self, *, write: bool = False) -> Iterator[Connection]:
+        """Lend the connection; refuse another file at the path."""
+        with super().use(write=write) as connection:
+            self.place.check()
+            yield connection
 
 
 class SqliteTables(ApprovalReads, Resident):
@@ -370,7 +407,6 @@ class SqliteTables(ApprovalReads, Resident):
     Args:
         path: the file of a store that has been opened.
         busy_seconds: time that a write waits for other processes and threads.
-        leases: the leases of processes.
         leave_parent: closes the other connections of the parent in a forked child; returns whether it could.
         connect: opens a connection, for example to read only; by default one that writes.
     """
@@ -382,85 +418,39 @@ class SqliteTables(ApprovalReads, Resident):
         path: Path,
         *,
         busy_seconds: float = BUSY_SECONDS,
-        leases: Leases | None = None,
         leave_parent: Callable[[], bool] = lambda: True,
         connect: Callable[..., Connection] | None = None,
     ) -> None:
         self._path, self._busy_seconds = path, busy_seconds
-        self._leases = leases or Leases()
-        self._place: ApprovalFile | None = None
-        self._leave_parent, self._connect = leave_parent, connect or partial(connect_to_existing, path)
-        self._abandoned: list[Connection] = []
-        self._pid, self._is_forked = os.getpid(), False
+        self._leases = Leases()
+        connect = partial(connect or partial(connect_to_existing, path), busy_seconds=busy_seconds)
+        self._place = ApprovalFile(path, connect, leave_parent)
+        self._writing = ApprovalConnection(self._place, busy_seconds)
+        self._reading = ApprovalConnection(self._place, busy_seconds)
         self._changes = 0
-        self._begin()
+        self._version: tuple[Connection | None, int] = (None, 0)
+        """The reading connection, and its `data_version`."""
         watch(self)
 
-    def _begin(self) -> None:
-        self._writing, self._reading = threading.RLock(), threading.RLock()
-        self._writer: Connection | None = None
-        self._reader: Connection | None = None
-        self._version: int | None = None
-        """The `data_version` of the reading connection."""
-
     def fork_locks(self) -> Iterator[Lock]:
-        """Yield the locks that are held during a fork."""
-        yield self._writing
-        yield self._reading
+        yield self._writing.lock
+        yield self._reading.lock
+        yield self._place.lock
 
     def after_fork(self) -> None:
-        """Open other connections in a forked child."""
-        for connection, lock in ((self._writer, self._writing), (self._reader, self._reading)):
-            if connection is not None and not leave_to_parent(connection, lock):
-                self._abandoned.append(connection)
-        if self._place is not None:
-            self._place.leave_to_parent()
-        self._pid, self._is_forked = os.getpid(), True
+        for connection in (self._writing, self._reading):
+            connection.after_fork()
+        self._place.after_fork(is_left=not (self._writing.abandoned or self._reading.abandoned))
         self._leases.forget()
-        self._begin()
 
     def close(self) -> None:
-        """Close the connections. The next use opens the file at the path again."""
-        with self._writing, self._reading:
-            place, self._place = self._place, None
-            self._drop(place, self._writer)
-            self._drop(place, self._reader)
-
-    def _drop(self, place: ApprovalFile | None, connection: Connection | None) -> None:
-        if connection is None or self._pid != os.getpid():
-            return
-        if connection is self._writer:
-            self._writer = None
-        else:
-            self._reader, self._version = None, None
-        with contextlib.suppress(DatabaseError):
-            if place is None:
-                connection.close()
-            else:
-                place.files.leave(connection)
-
-    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-        for connection in (self._writer, self._reader):
-            if connection is not None and self._pid == getpid():
-                connection.close()
+        with self._writing.lock, self._reading.lock:
+            self._writing.close()
+            self._reading.close()
+            self._place.forget()
 
     @contextlib.contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
-        if self._pid != os.getpid():
-            self.after_fork()
-        lock: threading.RLock = getattr(self, name)
-        if not lock.acquire(timeout=self._busy_seconds):
-            raise StoreError(
-                f"store {self._path}: another thread of this process has used its approvals for {self._busy_seconds:g} s; nothing was "
-                "written; try again"
-            )
-        try:
-            yield
-        finally:
-            lock.release()
-
-    @contextlib.contextmanager
-    def _explain_errors(self, act: str) -> Iterator[None]:
+    def _explain(self, act: str) -> Iterator[None]:
         try:
             yield
         except DatabaseError as error:
@@ -472,40 +462,9 @@ class SqliteTables(ApprovalReads, Resident):
                 problem = f"it was opened to be read only, or may not be written; {allowed}"
             raise StoreError(f"store {self._path}: its approvals cannot be {act}: {problem}") from error
 
-    def _open(self, connection: Connection | None) -> Connection:
-        """Return the connection, or a new one to the file that was opened first."""
-        if self._place is not None:
-            self._place.check()
-        if connection is not None:
-            return connection
-        if self._is_forked and (self._abandoned or not self._leave_parent()):
-            raise StoreError(
-                f"store {self._path}: this process was forked while another thread used the store, and cannot share it safely; restart it, "
-                "or fork before the store is used"
-            )
-        place = self._place or ApprovalFile(self._path)
-        connection = self._connect(busy_seconds=self._busy_seconds)
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA secure_delete = ON")
-            if not place.is_entered:  # two threads may open both connections at once
-                place.enter(connection)
-            place.check(connection)
-        except BaseException:
-            connection.close()
-            raise
-        self._place = self._place or place
-        return connection
-
-    @contextlib.contextmanager
-    def _read(self) -> Iterator[Connection]:
-        with self._lock("_reading"), self._explain_errors("read"):
-            self._reader = self._open(self._reader)
-            yield self._reader
-
     @contextlib.contextmanager
     def _snapshot(self) -> Iterator[Connection]:
-        with self._read() as connection:
+        with self._explain("read"), self._reading.use() as connection:
             try:
                 connection.execute("BEGIN")
                 yield connection
@@ -519,69 +478,57 @@ class SqliteTables(ApprovalReads, Resident):
 
         Contents that it deletes are overwritten at its end. If another process reads then, the next deletion overwrites them.
         """
-        with self._lock("_writing"), self._explain_errors("written"):
-            connection = self._writer = self._open(self._writer)
+        with self._explain("written"), self._writing.use() as connection:
             if connection.in_transaction:
                 raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
-            place = self._place
-            assert place is not None  # noqa: S101 — `_open` has set it
             try:
                 connection.execute("BEGIN IMMEDIATE")
-                place.check(connection)
+                self._place.check(connection)
                 writes = ApprovalWrites(connection)
                 try:
                     yield writes
                     head = writes.head()
                 finally:
                     writes.end()
-                place.check()
+                self._place.check()
                 try:
                     connection.execute("COMMIT")
                 except DatabaseError as error:
-                    self._leases.lapse()
                     raise StoreError(
                         f"store {self._path}: the disk failed while approvals were written ({error}); whether they are stored is "
                         "uncertain: read them again"
                     ) from error
-            finally:
-                self._roll_back(connection)
-            place.note(head)
-            place.check()
+            except BaseException:
+                self._leases.lapse()
+                try:
+                    connection.rollback()
+                except DatabaseError:
+                    self._writing.close()  # closing it rolls back
+                raise
+            self._place.note(head)
+            self._place.check()
             if writes.has_forgotten:
-                with self._lock("_reading"):
+                with self._reading.use():  # no reader of this process keeps an old state
                     overwrite(connection, self._path)
 
-    def _roll_back(self, connection: Connection) -> None:
-        if connection.in_transaction:
-            self._leases.lapse()
-            try:
-                connection.execute("ROLLBACK")
-            except DatabaseError:
-                self._drop(None, connection)  # closing it rolls back
-
     def changes(self) -> int:
-        """Return a number that changes whenever another process or thread may have written to the file."""
-        with self._read() as connection:
-            (version,) = connection.execute("PRAGMA data_version").fetchone()
+        with self._explain("read"), self._reading.use() as connection:
+            version = (connection, *connection.execute("PRAGMA data_version").fetchone())
             if version != self._version:
                 self._version = version
                 self._changes += 1
             return self._changes
 
     def hold(self) -> str:
-        """Take the lease of this process, or renew it when ten seconds have passed, and return its id."""
-        if self._pid == os.getpid() and self._leases.id is not None and not self._leases.is_due:
+        if self._leases.id is not None and not self._leases.is_due:
             return self._leases.id
-        with self._lock("_writing"), contextlib.ExitStack() as stack:
-            if self._writer is None or not self._writer.in_transaction:
+        with self._explain("written"), self._writing.use() as connection, contextlib.ExitStack() as stack:
+            if not connection.in_transaction:
                 stack.enter_context(self.transaction())
-            assert self._writer is not None  # noqa: S101 — the transaction has opened it
-            with self._explain_errors("written"):
-                return self._leases.hold(self._writer)
+            return self._leases.hold(connection)
 
     def is_alive(self, process: str) -> bool | None:
-        """Return whether the process with this id runs; None if that cannot be known."""
-        with self._read() as connection:
+        with self._explain("read"), self._reading.use() as connection:
             return self._leases.is_alive(connection, process)
 
 
@@ -609,7 +556,6 @@ class MemoryTables(ApprovalReads):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:
-        """Return a block whose writes are all kept, or after an exception none; see `Tables.transaction`."""
         with self._use() as connection:
             if connection.in_transaction:
                 raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
@@ -622,14 +568,11 @@ class MemoryTables(ApprovalReads):
             self._changes += 1
 
     def changes(self) -> int:
-        """Return a number that grows with each transaction."""
         return self._changes
 
     def hold(self) -> str:
-        """Return the id of this process."""
         with self._use():  # draws another id in a forked child
             return self._process
 
     def is_alive(self, process: str) -> bool | None:
-        """Return True for this process and None for others, which cannot read these tables."""
         return True if process == self._process else None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -92,9 +93,9 @@ class Catalog(Resident):
                 self._readers, self._writer = open_index(index_of(path), mode, self._source)
                 self._store, self._name = path, str(index_of(path))
         self._worker = Worker(self._work, name="catalog")
-        self._rate_seen: tuple[float, tuple[int, int]] | None = None
-        self._is_busy = True
-        """Whether others write much to the store; assumed until it is known."""
+        self._rate_seen = (-math.inf, 0)
+        self._is_busy = False
+        """Whether others write much to the store."""
         self._trouble = ""
         self._checked_at: float | None = None
         self.after_fork()
@@ -221,7 +222,10 @@ class Catalog(Resident):
         """Index for a short while; return when to go on."""
         start = time.monotonic()
         try:
-            self._look()
+            if (elapsed := start - self._rate_seen[0]) >= RATE_SECONDS:
+                newest = sum(self._source.newest_numbers())
+                self._is_busy = (newest - self._rate_seen[1]) / elapsed > BUSY_RATE
+                self._rate_seen = start, newest
             self._check(now=self._store is None)
             is_done = self._advance(is_short=self._is_busy)
             while not is_done and time.monotonic() - start < TURN_SECONDS:
@@ -236,15 +240,6 @@ class Catalog(Resident):
             return LOOK_SECONDS
         share = BUSY_SHARE if self._is_busy else QUIET_SHARE
         return (time.monotonic() - start) * (1 / share - 1)
-
-    def _look(self) -> None:
-        """Note whether others write much to the store."""
-        now, changed = time.monotonic(), self._source.newest_numbers()
-        seen = self._rate_seen
-        if seen is not None and now - seen[0] >= RATE_SECONDS:
-            self._is_busy = (sum(changed) - sum(seen[1])) / (now - seen[0]) > BUSY_RATE
-        if seen is None or now - seen[0] >= RATE_SECONDS:
-            self._rate_seen = now, changed
 
     def _check(self, *, now: bool = False) -> bool:
         """Drop runs that the store no longer holds, or an index of another store; every `CHECK_SECONDS`, or `now`. Return whether all was kept."""
@@ -276,9 +271,7 @@ class Catalog(Resident):
                 extent = source.extent(facts["oldest"])
                 if extent.newest > facts["newest"] or extent == (facts["newest"], facts["runs"]):
                     return True
-                kept = source.ids()
-                gone = [name for (name,) in connection.execute("SELECT id FROM shown") if name not in kept]
-                IndexWriter(connection).erase(gone, extent.newest)
+                IndexWriter(connection).erase_all_but(source.ids(), extent.newest)
                 (runs,) = connection.execute("SELECT value FROM facts WHERE name = 'runs'").fetchone()
                 if runs == extent.runs:
                     return False

@@ -74,22 +74,12 @@ class StoredRun(NamedTuple):
     data: bytes
 
 
-@dataclass(slots=True)
-class RunFacts:
-    """The facts of one run."""
-
-    at: int
-    """When it began, in milliseconds since 1970."""
-    agent: str
-    level: str
-    score: float
-    confidence: float | None
-    is_root: bool
+class RunFacts(NamedTuple):
     marks: set[tuple[int, str]]
     """The names that it is found by, as (kind, name)."""
     shown: list[Any]
     """The fields of `SHOWN`, then judge calls, judge tokens, decisions by level, and judge models."""
-    is_readable: bool = True
+    is_readable: bool
 
 
 def _sum_judgements(evaluations: Iterable[Any]) -> dict[str, list[int]]:
@@ -142,17 +132,7 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
         _tokens(_object(grace.get("usage"))), next(iter(found[USER]), None), next(iter(found[SESSION]), None), found[TAG], parent,
         bool(_list(grace.get("awaits"))), calls, tokens, levels, models,
     ]  # fmt: skip
-    return RunFacts(
-        at=milliseconds(run.created_at),
-        agent=agent,
-        level=level or NO_LEVEL,
-        score=score,
-        confidence=confidence,
-        is_root=parent is None,
-        marks=marks,
-        shown=shown,
-        is_readable=is_readable,
-    )
+    return RunFacts(marks, shown, is_readable)
 
 
 def milliseconds(created_at: str) -> int:
@@ -310,7 +290,6 @@ class Contributions:
                     total[place] += counts[place]
 
     def write(self, connection: Connection) -> None:
-        """Bring the collected sums into the tables, in the caller's transaction."""
         connection.executemany(
             _upsert("rollups", ("agent", "day"), _COLUMNS), [(*k, *v) for k, v in self._sums.items()]
         )

@@ -57,7 +57,6 @@ def index_of(store: Path) -> Path:
 
 
 def remove_index(store: Path) -> str:
-    """Remove the index of a store."""
     path = index_of(store)
     try:
         if any(Path(f"{path}{end}").exists() for end in ENDS):
@@ -70,8 +69,6 @@ def remove_index(store: Path) -> str:
 
 
 class Extent(NamedTuple):
-    """The size of a store."""
-
     newest: int
     """The largest number; 0 for an empty store."""
     runs: int
@@ -98,7 +95,6 @@ class Source:
             return connection.execute(sql, values).fetchall()
 
     def newest_numbers(self) -> tuple[int, int]:
-        """Return the newest numbers of runs and labels."""
         sql = "SELECT (SELECT COALESCE(MAX(changed), 0) FROM traces), (SELECT COALESCE(MAX(number), 0) FROM feedback)"
         newest, label = self._rows(sql)[0]
         return newest, label
@@ -130,15 +126,12 @@ class Source:
         return found
 
     def ids(self) -> set[str]:
-        """Return the ids of all runs."""
         return {name for (name,) in self._rows("SELECT id FROM traces")}
 
     def feedback(self, after: int, limit: int) -> list[tuple[int, str]]:
-        """Return the next labels."""
         return self._rows("SELECT number, trace FROM feedback WHERE number > ? ORDER BY number LIMIT ?", after, limit)
 
     def find_labelled(self, ids: Sequence[str]) -> set[str]:
-        """Return which of these runs have feedback."""
         sql = f"SELECT DISTINCT trace FROM feedback WHERE trace {ONE_OF}"  # noqa: S608
         return {name for (name,) in self._rows(sql, json.dumps(list(ids)))}
 
@@ -160,7 +153,6 @@ class Source:
         return found
 
     def close(self) -> None:
-        """Close all connections."""
         self._connections.close()
 
 
@@ -179,7 +171,6 @@ class IndexInMemory(SharedConnection, Resident):
         return connection
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork."""
         return (self.lock,)
 
 
@@ -206,15 +197,16 @@ def open_index(path: Path, mode: int, source: Source) -> tuple[Connections, Conn
 def _create_index(path: Path, mode: int, source: Source) -> None:
     """Make sure that a usable index is at the path. Any other file there is replaced."""
     identity = source.identity()
-    if not _is_usable(path, identity):
-        for end in ENDS:
-            Path(f"{path}{end}").unlink(missing_ok=True)
+    is_usable = _is_usable(path, identity)
+    for end in () if is_usable else ENDS:
+        Path(f"{path}{end}").unlink(missing_ok=True)
     keep_private(path, mode)
+    if is_usable:
+        return
     with contextlib.closing(connect(path, busy_seconds=BUSY_SECONDS)) as connection:
-        if is_current(connection, identity) is None:
-            connection.execute("PRAGMA journal_mode = WAL")
-            with transaction(connection):
-                create_tables(connection, identity=identity, with_words=True)
+        connection.execute("PRAGMA journal_mode = WAL")
+        with transaction(connection):
+            create_tables(connection, identity=identity, with_words=True)
 
 
 def _is_usable(path: Path, identity: str) -> bool:
@@ -222,16 +214,20 @@ def _is_usable(path: Path, identity: str) -> bool:
         return False
     with contextlib.closing(connect(path, busy_seconds=BUSY_SECONDS)) as connection:
         try:
-            return is_current(connection, identity) is not False
+            return is_current(connection, identity)
         except DatabaseError as error:
             if isinstance(error, OperationalError):
                 raise
             return False
 
 
-def erase_runs(store: Path, source: Source, runs: Sequence[str]) -> bool:
-    """Erase deleted runs from the index of a store, and rewrite it without free space and its log; return whether nothing of them is left."""
-    path = index_of(store)
+def erase_deleted(store: Path, source: Source) -> str:
+    """Erase the runs that the store no longer holds from its index, or remove the index. Return why it may still hold some."""
+    return "" if _erase_deleted(index_of(store), source) else remove_index(store)
+
+
+def _erase_deleted(path: Path, source: Source) -> bool:
+    """Rewrite an index without deleted runs, without free space and its log; return whether nothing of them is left."""
     try:
         with lock_folder(path.parent):
             connection, files = open_watched(path, partial(connect_to_existing, path, busy_seconds=LOCK_SECONDS))
@@ -242,7 +238,7 @@ def erase_runs(store: Path, source: Source, runs: Sequence[str]) -> bool:
         with transaction(connection):
             if not is_current(connection, source.identity()):
                 return False
-            IndexWriter(connection).erase(runs, source.extent().newest)
+            IndexWriter(connection).erase_all_but(source.ids(), source.extent().newest)
         connection.execute("VACUUM")
         # An index that was put in its place meanwhile may have been filled before the deletion.
         return _empty_log(connection) and not files.are_displaced

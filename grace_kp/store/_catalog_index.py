@@ -16,6 +16,8 @@ from grace_kp.store._catalog_facts import (
     HISTOGRAMS,
     LABELLED,
     LEVEL,
+    NO_LEVEL,
+    SHOWN,
     STATUS,
     SUMS,
     Contributions,
@@ -78,7 +80,6 @@ def create_tables(connection: Connection, *, identity: str, with_words: bool) ->
 
 
 def create_words(connection: Connection) -> None:
-    """Create the empty index of words."""
     for statement in WORDS:
         connection.execute(statement)
 
@@ -94,7 +95,6 @@ def has_trigrams(connection: Connection) -> bool:
 
 
 def has_words(connection: Connection) -> bool:
-    """Return whether the index has a table of words."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone() is not None
 
 
@@ -104,10 +104,8 @@ def words_from(connection: Connection) -> int | None:
     return None if row is None else int(row[0])
 
 
-def is_current(connection: Connection, identity: str) -> bool | None:
-    """Return whether the database is an index of this version of this store; None for an empty database."""
-    if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
-        return None
+def is_current(connection: Connection, identity: str) -> bool:
+    """Return whether the database is an index of this version of this store."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone() is None:
         return False
     found = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('version', 'store')"))
@@ -130,30 +128,34 @@ class IndexWriter:
     def add(self, runs: Iterable[StoredRun], labelled: Collection[str]) -> None:
         """Add runs, replacing runs with the same id."""
         newest = {run.id: run for run in runs}
-        pairs = [(run, facts_of(run, self._parse)) for run in newest.values()]
-        pairs.sort(key=lambda pair: (pair[1].at, pair[0].number))  # FTS5 wants ascending positions
+        found = [(milliseconds(run.created_at), run, facts_of(run, self._parse)) for run in newest.values()]
+        found.sort(key=lambda each: (each[0], each[1].number))  # FTS5 wants ascending positions
         contributions, counts = Contributions(), Counter[int]()
         removed = self._remove(list(newest), contributions, counts)
-        positions = self._positions([(run.id, facts.at) for run, facts in pairs], removed)
+        positions = self._positions([(run.id, at) for at, run, _ in found], removed)
         rows, shown, marks, words = [], [], [], []
         unreadable = latest = 0
-        for (run, facts), position in zip(pairs, positions, strict=True):
+        for (at, run, facts), position in zip(found, positions, strict=True):
+            fields = dict(zip(SHOWN, facts.shown, strict=False))
             has_feedback = run.id in labelled
             if has_feedback:
                 facts.marks.add((LABELLED, ""))
             values = {mark: self._value(mark) for mark in facts.marks}
-            named = ((AGENT, facts.agent), (DOMAIN, run.domain), (STATUS, run.status), (LEVEL, facts.level))
-            late = (position >> SHIFT) - facts.at
+            late = (position >> SHIFT) - at
             latest = max(latest, late)
-            columns = [values[name] for name in named]
-            rows.append(
-                (position, run.number, *columns, facts.score, facts.confidence, facts.is_root, has_feedback, late)
+            agent = values[AGENT, fields["agent"]]
+            others = (
+                values[DOMAIN, run.domain],
+                values[STATUS, run.status],
+                values[LEVEL, fields["level"] or NO_LEVEL],
             )
+            figures = (fields["score"], fields["confidence"], fields["parent"] is None, has_feedback, late)
+            rows.append((position, run.number, agent, *others, *figures))
             shown.append((position, run.id, _compact(facts.shown), _compact([*values.values(), not facts.is_readable])))
             marks += [(value, position) for value in values.values()]
             counts.update(values.values())
             words.append((position, run.text + END_OF_TEXT))
-            contributions.add(facts.shown, values[AGENT, facts.agent])
+            contributions.add(facts.shown, agent)
             unreadable += not facts.is_readable
         execute = self._connection.executemany
         execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
@@ -186,32 +188,27 @@ class IndexWriter:
     def _insert_words(self, pairs: Iterable[tuple[int, str]]) -> None:
         self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", sorted(pairs))
 
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove runs, and names that no other run has. The indexed words stay; see `erase`."""
+    def erase_all_but(self, kept: Collection[str], newest: int) -> None:
+        """Remove all other runs from every table, and names that no other run has; `newest` is the newest number of the store.
+
+        Words cannot be removed one by one, so all are indexed again.
+        """
+        execute = self._connection.execute
+        ids = [name for (name,) in execute("SELECT id FROM shown") if name not in kept]
         contributions, counts = Contributions(), Counter[int]()
         for start in range(0, len(ids), REMOVED_AT_A_TIME):
             self._remove(ids[start : start + REMOVED_AT_A_TIME], contributions, counts)
         self._finish(contributions, counts)
-        self._connection.execute("DELETE FROM names WHERE runs <= 0")
-        self._names.clear()
-
-    def erase(self, ids: Sequence[str], newest: int) -> None:
-        """Remove runs that the store no longer holds from every table; `newest` is the newest number of the store.
-
-        Words cannot be removed one by one, so all are indexed again.
-        """
-        self.remove(ids)
-        self._connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (newest,))
-        # The numbers of deleted labels are used again.
-        self._connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
+        execute("DELETE FROM names WHERE runs <= 0")
+        execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (newest,))
+        execute("UPDATE facts SET value = 0 WHERE name = 'label'")  # the numbers of deleted labels are used again
         if self._has_words:
-            self._connection.execute("DROP TABLE words_terms")
-            self._connection.execute("DROP TABLE words")
+            execute("DROP TABLE words_terms")
+            execute("DROP TABLE words")
             create_words(self._connection)
-            self._connection.execute("INSERT OR REPLACE INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
+            execute("INSERT OR REPLACE INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
 
     def label(self, ids: Iterable[str]) -> None:
-        """Note that runs have feedback."""
         counts = Counter[int]()
         for name in dict.fromkeys(ids):
             row = self._connection.execute(

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from grace_kp.store._database import Connection
 
 
+Window = tuple[int | None, int | None]
+"""Positions between which runs are looked for: beyond the first, up to the second."""
+HAS_MARK = "EXISTS (SELECT 1 FROM marks WHERE value = ? AND marks.position = r.position)"
 _COLUMNS = {AGENT: "agent", DOMAIN: "domain", STATUS: "status", LEVEL: "level"}
 COLUMN_ADVANTAGE = 8
 """How many rows of `runs` are compared in the time in which a row of `marks` is looked up there. It counts where other conditions have to be
@@ -153,6 +156,22 @@ class Plan:
     """The first position after all that can match."""
     text: str | None = None
     """Case-folded."""
+    words: str | None = None
+    """The expression for the index of words; None to read every run, "" if no run has the words."""
+
+    def add(self, condition: str, *values: Any) -> None:
+        self.conditions.append(condition)
+        self.values += values
+
+    def range(self, column: str, start: int | None, edge: int | None, *, down: bool) -> tuple[list[str], list[Any]]:
+        """Return the conditions on the position: within the times of the query, beyond `start`, and up to `edge`."""
+        lowest = (self.lowest, edge if down else None if start is None else start + 1)
+        beyond = (self.beyond, start if down else None if edge is None else edge + 1)
+        bounds = [
+            (f"{column} >= ?", max((value for value in lowest if value is not None), default=None)),
+            (f"{column} < ?", min((value for value in beyond if value is not None), default=None)),
+        ]
+        return [sql for sql, value in bounds if value is not None], [value for _, value in bounds if value is not None]
 
 
 def plan_of(query: CatalogQuery, connection: Connection) -> Plan | None:
@@ -165,7 +184,16 @@ def plan_of(query: CatalogQuery, connection: Connection) -> Plan | None:
         if row is None or row[1] <= 0:
             return None
         names.append((kind, *row))
-    _compare(plan, query)
+    for condition, bound in (
+        ("r.score >= ?", query.min_score), ("r.score <= ?", query.max_score),
+        ("r.confidence >= ?", query.min_confidence), ("r.confidence <= ?", query.max_confidence),
+    ):  # fmt: skip
+        if bound is not None:
+            plan.add(condition, float(bound))
+    if query.feedback is False:
+        plan.add("r.feedback = 0")
+    if query.roots:
+        plan.add("r.root = 1")
     is_only = len(names) == 1 and not plan.conditions and plan.text is None
     advantage = 1 if is_only else COLUMN_ADVANTAGE
     drivers = [
@@ -175,12 +203,17 @@ def plan_of(query: CatalogQuery, connection: Connection) -> Plan | None:
         plan.driver_runs, plan.driver = min(drivers)
     for kind, value, _ in names:
         if kind in _COLUMNS:
-            plan.conditions.append(f"r.{_COLUMNS[kind]} = ?")
-            plan.values.append(value)
+            plan.add(f"r.{_COLUMNS[kind]} = ?", value)
         elif value != plan.driver:
-            plan.conditions.append("EXISTS (SELECT 1 FROM marks WHERE value = ? AND marks.position = r.position)")
-            plan.values.append(value)
-    _limit(plan, query, facts["latest"])
+            plan.add(HAS_MARK, value)
+    since, until = moment(query.since, "since"), moment(query.until, "until")
+    if since is not None:
+        plan.lowest = milliseconds(since) << SHIFT
+    if until is not None:
+        plan.beyond = (milliseconds(until) + facts["latest"] + 1) << SHIFT
+    for at, compare in ((since, ">="), (until, "<=")):
+        if at is not None and facts["latest"]:  # some positions are later than their runs
+            plan.add(f"(r.position >> {SHIFT}) - r.late {compare} ?", milliseconds(at))
     return plan
 
 
@@ -202,35 +235,7 @@ def _names(query: CatalogQuery) -> Iterator[tuple[int, str]]:
         yield LABELLED, ""
 
 
-def _compare(plan: Plan, query: CatalogQuery) -> None:
-    for condition, value in (
-        ("r.score >= ?", query.min_score), ("r.score <= ?", query.max_score),
-        ("r.confidence >= ?", query.min_confidence), ("r.confidence <= ?", query.max_confidence),
-    ):  # fmt: skip
-        if value is not None:
-            plan.conditions.append(condition)
-            plan.values.append(float(value))
-    if query.feedback is False:
-        plan.conditions.append("r.feedback = 0")
-    if query.roots:
-        plan.conditions.append("r.root = 1")
-
-
-def _limit(plan: Plan, query: CatalogQuery, latest: int) -> None:
-    """Turn times into positions; where positions are later than their runs, compare the times as well."""
-    since, until = moment(query.since, "since"), moment(query.until, "until")
-    if since is not None:
-        plan.lowest = milliseconds(since) << SHIFT
-    if until is not None:
-        plan.beyond = (milliseconds(until) + latest + 1) << SHIFT
-    for text, compare in ((since, ">="), (until, "<=")):
-        if text is not None and latest:
-            plan.conditions.append(f"(r.position >> {SHIFT}) - r.late {compare} ?")
-            plan.values.append(milliseconds(text))
-
-
 def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
-    """Return a row of the index as a run."""
     fields = dict(zip(SHOWN, json.loads(facts), strict=False))
     fields["tags"] = tuple(fields["tags"])
     return RunRow(position=position, id=name, labelled=bool(labelled), **fields)
@@ -238,6 +243,8 @@ def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
 
 class Search:
     """One search in an index. The source holds the contents of the runs; `seconds` bounds the search."""
+
+    _plan: Plan
 
     def __init__(self, connection: Connection, source: Source, seconds: float) -> None:
         self._connection, self._source = connection, source
@@ -247,24 +254,27 @@ class Search:
         """The last position in a window whose text was looked into, if the window was left there."""
 
     def page(self, query: CatalogQuery, before: int | None, after: int | None, limit: int) -> RunPage:
-        """Return a page; see `Catalog.find`."""
         plan = plan_of(query, self._connection)
-        if plan is None or limit < 1:
-            return RunPage(rows=(), newer=None, older=None)
-        words = self._words(plan)
-        if words == "":
+        if plan is not None:
+            self._plan = plan
+            self._find_words()
+        if plan is None or limit < 1 or plan.words == "":
             return RunPage(rows=(), newer=None, older=None)
         down = after is None or before is not None
         if down and after is not None:
             plan.lowest = max(after + 1, plan.lowest if plan.lowest is not None else after + 1)
         start = before if down else after
-        positions, stopped_at = self._walk(plan, words, start, limit + 1, down=down)
+        positions, stopped_at = self._walk(start, limit + 1, down=down)
         has_more = len(positions) > limit
         del positions[limit:]
         if not down:
             positions.reverse()
         onward = positions[-1 if down else 0] if has_more else stopped_at
-        back = self._back(plan, words, positions, start, down=down)
+        back = None
+        if start is not None:  # the page before this one, if it has any rows; where the time is up, that is assumed
+            edge = (positions[0] if down else positions[-1]) if positions else (start - 1 if down else start + 1)
+            found, back_stopped_at = self._walk(edge, 1, down=not down)
+            back = edge if found or back_stopped_at is not None else None
         return RunPage(
             rows=self._rows(positions),
             newer=back if down else onward,
@@ -272,45 +282,33 @@ class Search:
             searched_to=None if has_more or stopped_at is None else instant(stopped_at >> SHIFT),
         )
 
-    def _words(self, plan: Plan) -> str | None:
-        """Return the expression for the index of words; None to read every run, "" if no run has the words."""
+    def _find_words(self) -> None:
+        plan = self._plan
         if plan.text is None or plan.driver_runs <= FEW or not has_words(self._connection):
-            return None
+            return
         if words_from(self._connection) is not None:
-            return None  # the words of some runs are still missing
-        expression = None
+            return  # the words of some runs are still missing
+        # A frequent string takes too long to look up, and the block is left early.
         with stopping_at(self._connection, min(self._deadline, time.monotonic() + ENUMERATING_SECONDS)):
-            expression = expression_of(self._connection, plan.text)
-        return expression  # noqa: RET504 — a frequent string takes too long to look up, and the block is left early
+            plan.words = expression_of(self._connection, plan.text)
 
-    def _back(
-        self, plan: Plan, words: str | None, positions: list[int], start: int | None, *, down: bool
-    ) -> int | None:
-        """Return the cursor for the page before this one, if it has any rows; where the time is up, that is assumed."""
-        if start is None:
-            return None
-        edge = (positions[0] if down else positions[-1]) if positions else (start - 1 if down else start + 1)
-        found, stopped_at = self._walk(plan, words, edge, 1, down=not down)
-        return edge if found or stopped_at is not None else None
-
-    def _walk(
-        self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool
-    ) -> tuple[list[int], int | None]:
+    def _walk(self, start: int | None, wanted: int, *, down: bool) -> tuple[list[int], int | None]:
         """Return the next positions that match, beyond `start`, and the last that was examined when the time was up; None if all were."""
         found: list[int] = []
-        if words is not None:
+        if self._plan.words is not None:
             # Words are mostly so rare or so frequent that all is found at once.
-            if self._collect(plan, words, (start, None), found, wanted, self._halfway, down=down):
+            if self._collect((start, None), found, wanted, self._halfway, down=down):
                 return found, None
             start = start if self._reached is None else self._reached
             if self._is_late and self._reached is not None:
                 return found, start
-        window, left = FIRST_WINDOW, plan.driver_runs
+        window, total = FIRST_WINDOW, self._plan.driver_runs
+        left = total
         while True:
-            edge = None if window >= left else self._edge(plan, start, window, down=down)
+            edge = None if window >= left else self._edge(start, window, down=down)
             # The first window is small and always finished, so that a search that is continued gets on.
-            deadline = self._deadline if left < plan.driver_runs else None
-            is_done = self._collect(plan, words, (start, edge), found, wanted, deadline, down=down)
+            deadline = self._deadline if left < total else None
+            is_done = self._collect((start, edge), found, wanted, deadline, down=down)
             if is_done and (edge is None or len(found) == wanted):
                 return found, None
             start = edge if is_done else start if self._reached is None else self._reached
@@ -318,21 +316,11 @@ class Search:
                 return found, start
             window, left = min(window * GROWTH, LARGEST_WINDOW), left - window
 
-    def _collect(
-        self,
-        plan: Plan,
-        words: str | None,
-        window: tuple[int | None, int | None],
-        found: list[int],
-        wanted: int,
-        deadline: float | None,
-        *,
-        down: bool,
-    ) -> bool:
+    def _collect(self, window: Window, found: list[int], wanted: int, deadline: float | None, *, down: bool) -> bool:
         """Add the positions in a window that match; return whether it was finished or enough were found."""
         is_done = False
         with stopping_at(self._connection, deadline):
-            for position in self._matches(plan, words, window, wanted - len(found), down=down):
+            for position in self._matches(window, wanted - len(found), down=down):
                 found.append(position)
                 if len(found) == wanted:
                     break
@@ -343,12 +331,12 @@ class Search:
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline
 
-    def _edge(self, plan: Plan, start: int | None, window: int, *, down: bool) -> int | None:
+    def _edge(self, start: int | None, window: int, *, down: bool) -> int | None:
         """Return the position at which a window of so many rows ends, itself included; None if it reaches the end."""
-        conditions, values = _range(plan, "position", start, None, down=down)
+        conditions, values = self._plan.range("position", start, None, down=down)
         table = "runs"
-        if plan.driver is not None:
-            table, conditions, values = "marks", [*conditions, "value = ?"], [*values, plan.driver]
+        if self._plan.driver is not None:
+            table, conditions, values = "marks", [*conditions, "value = ?"], [*values, self._plan.driver]
         row = self._connection.execute(
             f"SELECT position FROM {table} WHERE {' AND '.join(conditions) or '1'}"  # noqa: S608
             f" ORDER BY position {'DESC' if down else 'ASC'} LIMIT 1 OFFSET ?",
@@ -356,29 +344,27 @@ class Search:
         ).fetchone()
         return None if row is None else int(row[0])
 
-    def _matches(
-        self, plan: Plan, words: str | None, window: tuple[int | None, int | None], wanted: int, *, down: bool
-    ) -> Iterator[int]:
+    def _matches(self, window: Window, wanted: int, *, down: bool) -> Iterator[int]:
         self._reached = None
-        name = "w.rowid" if words is not None else "r.position" if plan.driver is None else "m.position"
-        conditions, values = _range(plan, name, *window, down=down)
-        conditions, values = [*conditions, *plan.conditions], [*values, *plan.values]
-        tables = "runs r"
-        if words is not None:
-            tables = "words w CROSS JOIN runs r ON r.position = w.rowid"
+        plan = self._plan
+        name, tables, conditions, values = "r.position", "runs r", [*plan.conditions], [*plan.values]
+        if plan.words is not None:
+            name, tables = "w.rowid", "words w CROSS JOIN runs r ON r.position = w.rowid"
             conditions.insert(0, "words MATCH ?")
-            values.insert(0, words)
+            values.insert(0, plan.words)
             if plan.driver is not None:
-                conditions.append("EXISTS (SELECT 1 FROM marks WHERE value = ? AND marks.position = r.position)")
+                conditions.append(HAS_MARK)
                 values.append(plan.driver)
         elif plan.driver is not None:
-            tables = "marks m CROSS JOIN runs r ON r.position = m.position"
+            name, tables = "m.position", "marks m CROSS JOIN runs r ON r.position = m.position"
             conditions.append("m.value = ?")
             values.append(plan.driver)
+        bounds, positions = plan.range(name, *window, down=down)
         sql = (
-            f"SELECT r.position, r.number FROM {tables} WHERE {' AND '.join(conditions) or '1'}"  # noqa: S608
+            f"SELECT r.position, r.number FROM {tables} WHERE {' AND '.join([*conditions, *bounds]) or '1'}"  # noqa: S608
             f" ORDER BY {name} {'DESC' if down else 'ASC'}"
         )
+        values += positions
         if plan.text is None:
             for position, _ in self._connection.execute(f"{sql} LIMIT ?", (*values, wanted)):
                 yield position
@@ -403,17 +389,6 @@ class Search:
             (json.dumps(positions),),
         )
         return tuple(row_of(*row) for row in found)
-
-
-def _range(plan: Plan, column: str, start: int | None, edge: int | None, *, down: bool) -> tuple[list[str], list[Any]]:
-    """Return the conditions on the position: within the times of the query, beyond `start`, and up to `edge`."""
-    lowest = (plan.lowest, edge if down else None if start is None else start + 1)
-    beyond = (plan.beyond, start if down else None if edge is None else edge + 1)
-    bounds = [
-        (f"{column} >= ?", max((value for value in lowest if value is not None), default=None)),
-        (f"{column} < ?", min((value for value in beyond if value is not None), default=None)),
-    ]
-    return [sql for sql, value in bounds if value is not None], [value for _, value in bounds if value is not None]
 
 
 def expression_of(connection: Connection, text: str) -> str | None:

@@ -38,12 +38,11 @@ Identity = tuple[int, int] | None
 
 
 def connect(path: Path | str, *, busy_seconds: float, is_uri: bool = False) -> Connection:
-    """Return a connection to a file for several threads, without implicit transactions."""
     return sqlite3.connect(path, uri=is_uri, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
 
 
 def connect_to_read(path: Path, *, busy_seconds: float) -> Connection:
-    """Return a connection to a file that must exist. The caller still has to set `query_only`.
+    """Return a connection to a file that must exist. See `open_to_read`, which keeps it from writing.
 
     A read-only connection to a file in WAL mode leaves `-wal` and `-shm` behind, because only a writer may remove them. So the
     connection may write, and `query_only` keeps it from writing. A file without write permission and without a WAL is opened as immutable.
@@ -61,7 +60,6 @@ def connect_to_existing(path: Path, *, busy_seconds: float) -> Connection:
 
 
 def connect_to_memory() -> Connection:
-    """Return a connection to a new database in memory, which ends with it."""
     return connect(":memory:", busy_seconds=0.0)
 
 
@@ -85,7 +83,6 @@ def is_busy(error: BaseException) -> bool:
 
 
 def is_read_only(error: BaseException) -> bool:
-    """Return whether a statement failed because the connection may not write."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
 
 
@@ -99,6 +96,16 @@ def transaction(connection: Connection) -> Iterator[None]:
     except BaseException:
         with contextlib.suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def close_on_error(connection: Connection) -> Iterator[None]:
+    """Close a connection that cannot be prepared in the block."""
+    try:
+        yield
+    except BaseException:
+        connection.close()
         raise
 
 
@@ -125,16 +132,21 @@ class SharedConnection:
     """For messages."""
     file: Identity = None
     """Device and inode of the file; None for a database in memory."""
+    lock_seconds = -1.0
+    """Time that a thread waits for the others; without end if negative."""
     _connection: Connection | None = None
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         """Held while the connection is used."""
-        self._abandoned: list[Connection] = []
+        self.abandoned: list[Connection] = []
         self._pid = os.getpid()
 
     def _open(self) -> Connection:
         raise NotImplementedError
+
+    def _leave(self, connection: Connection) -> None:
+        connection.close()
 
     def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
         # Python warns about a connection that is left to be collected. At the end of the process the module's names are gone.
@@ -150,7 +162,7 @@ class SharedConnection:
         if self._is_mine:
             return
         if self._connection is not None and not leave_to_parent(self._connection, self.lock):
-            self._abandoned.append(self._connection)  # kept, because garbage collection would close it
+            self.abandoned.append(self._connection)  # kept, because garbage collection would close it
         self.lock = threading.RLock()
         self._pid, self._connection = os.getpid(), None
 
@@ -158,7 +170,7 @@ class SharedConnection:
         """Leave the parent's connection in a forked child; return whether none is open here any more."""
         with self.lock:
             self.after_fork()
-            return not self._abandoned
+            return not self.abandoned
 
     @contextlib.contextmanager
     def _explain_errors(self, problem: str) -> Iterator[None]:
@@ -170,22 +182,24 @@ class SharedConnection:
     @contextlib.contextmanager
     def use(self, *, write: bool = False) -> Iterator[Connection]:
         """Lend the connection to the current thread, with `write` in a transaction."""
-        with self.lock:
-            if not self._is_mine:
-                self.after_fork()
+        lock = self.lock
+        if not lock.acquire(timeout=self.lock_seconds):
+            raise StoreError(
+                f"store {self.path}: another thread of this process has used it for {self.lock_seconds:g} s; nothing was written; try again"
+            )
+        try:
+            self.after_fork()
             connection = self._connection or self._open()
-            if not write:
+            with transaction(connection) if write else contextlib.nullcontext():
                 yield connection
-                return
-            with transaction(connection):
-                yield connection
+        finally:
+            lock.release()
 
     def close(self) -> None:
-        """Close the connection. The next use opens it again."""
         with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None and self._is_mine:
-                connection.close()
+                self._leave(connection)
 
 
 class OpenFiles:
@@ -261,11 +275,9 @@ class Connections(Resident):
         self._is_closed = False
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork."""
         return (self._lock,)
 
     def after_fork(self) -> None:
-        """Leave the parent's connections to it."""
         for connection, _ in self._free:
             if not leave_to_parent(connection, self._lock):
                 self._abandoned.append(connection)
@@ -278,13 +290,12 @@ class Connections(Resident):
 
     @contextlib.contextmanager
     def use(self) -> Iterator[Connection]:
-        """Lend a connection to the current thread."""
         with self._room:
             connection, files = self._take()
             try:
                 yield connection
             finally:
-                # The stand-ins of `complete_for_reading` would hide the tables of a file that another process migrates.
+                # The stand-ins of `open_to_read` would hide the tables of a file that another process migrates.
                 if connection.execute("SELECT 1 FROM temp.sqlite_master LIMIT 1").fetchone():
                     files.leave(connection)
                 else:
@@ -321,11 +332,8 @@ def open_watched(path: Path, open_file: Callable[[], Connection]) -> tuple[Conne
     """Return a connection to a file, with the files that it uses."""
     files = OpenFiles(path)
     connection = open_file()
-    try:
+    with close_on_error(connection):
         connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # opens the log
-    except BaseException:
-        connection.close()
-        raise
     files.look_beside()
     return connection, files
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,42 +14,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.errors import StoreError
 from grace_kp.store._query import Query, where_of
-from grace_kp.store._schema import PUT_STATE, mark_unclean
+from grace_kp.store._schema import INDEX, mark_unclean
 from grace_kp.trace import PARENT, attributes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Container, Iterable, Iterator
 
     from grace_kp.store._database import Connection
-
-
-def mark_index(connection: Connection) -> str:
-    """Mark the index as unclean until `forget_index` succeeds, in the transaction that deletes runs. Return a new mark; "" if there was one."""
-    earlier = connection.execute("SELECT 1 FROM state WHERE name = 'unclean_index'").fetchone()
-    mark = secrets.token_hex(8)
-    connection.execute(PUT_STATE, ("unclean_index", mark))
-    return "" if earlier else mark
-
-
-def forget_index(connection: Connection, path: Path, erase: Callable[[], bool] | None = None, own: str = "") -> str:
-    """Erase deleted runs from the index, or remove the index, which the next catalog builds again.
-
-    Erasing is enough if the only mark is `own`, the mark of this deletion.
-    """
-    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean_index'").fetchone()
-    if mark is None:
-        return ""
-    from grace_kp.store._catalog_files import index_of, remove_index  # only where runs were deleted
-
-    is_erased = bool(own) and erase is not None and index_of(path).exists() and erase()
-    problem = "" if is_erased else remove_index(path)
-    if not problem:
-        # Another process may have deleted meanwhile. Its mark is another and stays.
-        connection.execute(
-            "DELETE FROM state WHERE name = 'unclean_index' AND value = ?", (own if is_erased else mark[0],)
-        )
-    return problem
 
 
 REMOVED = "Removed with its run."
@@ -65,10 +35,6 @@ class Deleted(int):
     """Runs that match and are still open, or have an open approval. They are not deleted; delete them when both have ended."""
     remains: str
     """Why a file of the store may still hold deleted contents, and what to do; empty if none does."""
-    runs: Sequence[str] = ()
-    """The ids of the deleted runs."""
-    index_mark = ""
-    """The mark that this deletion has set for the index; empty if that of an earlier one was there."""
 
     def __new__(cls, runs: int, *, actions: int = 0, open: Iterable[str] = (), remains: str = "") -> Self:  # noqa: A002
         report = super().__new__(cls, runs)
@@ -202,10 +168,9 @@ def delete_rows(connection: Connection, selection: Selection, dead: Container[st
     emptied = _empty_approvals(connection, {*runs, *named})
     report = Deleted(len(stored.union(lost) & set(runs)), actions=actions + emptied, open=sorted(matching_and_open))
     if report:
-        for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
-            emptied_report = json.dumps({**json.loads(data), "last_trouble": None}).encode()
-            connection.execute("UPDATE reports SET data = ? WHERE process = ?", (emptied_report, process))
-        report.runs, report.index_mark = runs, mark_index(connection)
+        emptied_data = "CAST(json_set(CAST(data AS TEXT), '$.last_trouble', NULL) AS BLOB)"
+        connection.execute(f"UPDATE reports SET data = {emptied_data}")  # noqa: S608
+        mark_unclean(connection, INDEX)
     if runs or emptied:
         mark_unclean(connection)
     return report

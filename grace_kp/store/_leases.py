@@ -13,15 +13,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import math
 import os
 import secrets
 import socket
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grace_kp.store._database import ONE_OF
 from grace_kp.store._record import JournalEntry
 
 if TYPE_CHECKING:
@@ -43,8 +46,8 @@ FORGET_SECONDS = 30 * 86_400.0
 """How long the lease of a process that nothing refers to is kept after its last renewal."""
 _FORGET = """DELETE FROM approval_processes WHERE seen < ? AND id NOT IN (
     SELECT waiter FROM approvals WHERE waiter IS NOT NULL AND (is_open = 1 OR state = 'unknown'))"""
-NOBODY = ""
-"""Owner of what neither the run's own process nor the one that took it over can add: whoever can add it may take it."""
+UNOWNED = ""
+"""Owner of parts that neither the run's own process nor the one that took it over can add. Any process that can add them may take them."""
 
 
 def place() -> str:
@@ -113,7 +116,6 @@ class Owners:
 
     @property
     def is_due(self) -> bool:
-        """Whether the lease has to be renewed: it is old, or the wall clock has been set."""
         if self.id is None:
             return False
         passed = self._clock() - self._renewed[0]
@@ -152,8 +154,8 @@ class Owners:
         return dead | {owner for (owner,) in found if owner not in leases and owner != self.id}
 
     def _is_dead(self, owner: str, lease: tuple[int, str, str, float], here: str) -> bool:
-        pid, seen = lease[0], lease[3]
-        runs = _is_running_here(*lease[:3], here)
+        pid, where, start, seen = lease
+        runs = _is_running_here(pid, where, start, here)
         if runs is False or (runs and pid == os.getpid()):
             return not runs
         is_late = runs is None and self._wall_clock() - seen > LEASE_SECONDS
@@ -227,14 +229,12 @@ class Unfinished:
         self.forget()
 
     def forget(self) -> None:
-        """Be responsible for nothing, as in a forked child."""
         self._recovered: dict[str, int | None] = {}
         """Runs whose journals were taken over, with the version of their trace that was stored then."""
         self._adopted: set[str] = set()
         """Runs that were taken over and are not complete."""
 
     def journal(self, connection: Connection, entries: Sequence[JournalEntry]) -> None:
-        """Store rows of journals under this owner."""
         if entries:
             owner = self._owners.hold(connection)
             connection.executemany(
@@ -281,7 +281,7 @@ class Unfinished:
                 "INSERT INTO completions VALUES (?,?,?)"
                 " ON CONFLICT (run_id) DO UPDATE SET owner = excluded.owner, awaits = excluded.awaits",
                 [
-                    (r.id, NOBODY if r.completes and r.id in self._adopted else owner, " ".join(r.awaits))
+                    (r.id, UNOWNED if r.completes and r.id in self._adopted else owner, " ".join(r.awaits))
                     for r in waiting
                 ],
             )
@@ -298,22 +298,17 @@ class Unfinished:
 
     def take_journals(self, connection: Connection, dead: Iterable[str]) -> list[list[JournalEntry]]:
         """Take over the journals of dead owners; return those of interrupted runs."""
-        mine = self._owners.hold(connection)
+        execute, mine, owners = connection.execute, self._owners.hold(connection), json.dumps(list(dead))
+        # A run that was stored is not lost, even if the last row of its journal came late. A run that was stored as suspended has
+        # continued since, if its journal has a first row.
+        is_stored = "run_id IN (SELECT id FROM traces WHERE status <> 'suspended')"
+        execute(f"DELETE FROM journal WHERE owner {ONE_OF} AND {is_stored}", (owners,))  # noqa: S608
+        rows = execute(f"SELECT run_id, seq, data FROM journal WHERE owner {ONE_OF} ORDER BY run_id, seq", (owners,))  # noqa: S608
         runs: dict[str, list[JournalEntry]] = {}
-        for owner in dead:
-            # A run that was stored is not lost, even if the last row of its journal came late. A run that was stored as suspended has
-            # continued since, if its journal has a first row.
-            connection.execute(
-                "DELETE FROM journal WHERE owner = ? AND run_id IN (SELECT id FROM traces WHERE status <> 'suspended')",
-                (owner,),
-            )
-            rows = connection.execute("SELECT run_id, seq, data FROM journal WHERE owner = ? ORDER BY seq", (owner,))
-            for run_id, seq, data in rows.fetchall():
-                runs.setdefault(run_id, []).append(JournalEntry(run_id, seq, bytes(data)))
-            connection.execute("UPDATE journal SET owner = ? WHERE owner = ?", (mine, owner))
-            connection.execute("DELETE FROM owners WHERE id = ?", (owner,))
-        for entries in runs.values():  # of several owners, if the run's own process lived and went on
-            entries.sort(key=lambda entry: entry.seq)
+        for run_id, seq, data in rows.fetchall():
+            runs.setdefault(run_id, []).append(JournalEntry(run_id, seq, bytes(data)))
+        execute(f"UPDATE journal SET owner = ? WHERE owner {ONE_OF}", (mine, owners))  # noqa: S608
+        execute(f"DELETE FROM owners WHERE id {ONE_OF}", (owners,))  # noqa: S608
         found = {run_id: entries for run_id, entries in runs.items() if entries[0].seq == 0}
         late = [(run_id, mine) for run_id in runs.keys() - found.keys()]
         connection.executemany("DELETE FROM journal WHERE run_id = ? AND owner = ?", late)
@@ -325,19 +320,16 @@ class Unfinished:
         self, connection: Connection, dead: Iterable[str], parts: frozenset[str], limit: int
     ) -> list[bytes]:
         """Take over stored runs of dead owners that await one of these parts; return their documents."""
-        taken: dict[str, bytes] = {}
-        for owner in dead:
-            rows = connection.execute("SELECT run_id, awaits FROM completions WHERE owner = ?", (owner,)).fetchall()
-            for run_id, awaits in rows:
-                row = connection.execute("SELECT data FROM traces WHERE id = ?", (run_id,)).fetchone()
-                if row is None:
-                    connection.execute("DELETE FROM completions WHERE run_id = ?", (run_id,))
-                elif len(taken) < limit and not parts.isdisjoint(awaits.split()):
-                    taken[run_id] = bytes(row[0])
-        mine = self._owners.hold(connection)
+        mine, owners = self._owners.hold(connection), json.dumps(list(dead))
+        connection.execute("DELETE FROM completions WHERE run_id NOT IN (SELECT id FROM traces)")
+        rows = connection.execute(
+            f"SELECT run_id, awaits, data FROM completions JOIN traces ON id = run_id WHERE owner {ONE_OF}",  # noqa: S608
+            (owners,),
+        )
+        taken = dict(islice(((run, data) for run, awaits, data in rows if not parts.isdisjoint(awaits.split())), limit))
         connection.executemany("UPDATE completions SET owner = ? WHERE run_id = ?", [(mine, run) for run in taken])
         self._adopted.update(taken)
-        return list(taken.values())
+        return [bytes(data) for data in taken.values()]
 
 
 def _version_of(connection: Connection, run_id: str) -> int | None:

@@ -77,7 +77,6 @@ class MemoryStore(RunTables, Resident):
                 self._approvals.forget()
 
     def changes(self) -> Source:
-        """Return what a catalog follows."""
         from grace_kp.store._catalog_files import Source  # only in a process with a catalog
 
         return Source(self)
@@ -88,13 +87,11 @@ class MemoryStore(RunTables, Resident):
         return MemoryTables(self.use)
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Store traces, replacing those with the same id; see `Record.completes`."""
         with self.lock:
             super().put(records, ended=ended)
             self._evict()
 
     def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
-        """Add feedback to stored runs; see `RunTables.put_feedback`."""
         with self.lock:
             missing = super().put_feedback(entries)
             self._evict()

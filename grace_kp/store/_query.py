@@ -133,7 +133,6 @@ def _in_utc(value: datetime) -> datetime:
 
 
 def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[bytes]]:
-    """Return the feedback on these traces, oldest first."""
     found: dict[str, list[bytes]] = {}
     sql = f"SELECT trace, data FROM feedback WHERE trace {ONE_OF} ORDER BY at, number"  # noqa: S608
     for trace, data in connection.execute(sql, (json.dumps(ids),)):
@@ -142,7 +141,6 @@ def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[by
 
 
 def load_traces(rows: Iterable[tuple[str, bytes]], feedback: dict[str, list[bytes]]) -> Iterator[ReasoningTrace]:
-    """Yield the traces of these documents with their feedback."""
     from grace_kp.trace import ReasoningTrace  # needs pydantic
 
     for name, data in rows:

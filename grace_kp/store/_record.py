@@ -103,7 +103,8 @@ def read_feedback(record: Record) -> list[FeedbackEntry]:
 
 def find_missing(entries: Iterable[FeedbackEntry], known: Iterable[bytes]) -> list[FeedbackEntry]:
     """Return the entries that are not among those known for their trace; equal ones count as often as they occur."""
-    return _without(((json.loads(entry.data), entry) for entry in entries), map(json.loads, known))
+    left = Counter(_comparable(json.loads(data)) for data in known)
+    return [entry for entry in entries if _take(left, json.loads(entry.data))]
 
 
 def with_feedback(trace: ReasoningTrace, entries: Sequence[bytes]) -> ReasoningTrace:
@@ -112,10 +113,8 @@ def with_feedback(trace: ReasoningTrace, entries: Sequence[bytes]) -> ReasoningT
         return trace
     grace = dict(trace.grace or {})
     found = [json.loads(entry) for entry in entries]
-    own = grace.get(FIELD)
-    if own:
-        found = _without(((entry, entry) for entry in (own if isinstance(own, list) else [own])), found) + found
-    grace[FIELD] = found
+    left, own = Counter(map(_comparable, found)), grace.get(FIELD) or []
+    grace[FIELD] = [entry for entry in (own if isinstance(own, list) else [own]) if _take(left, entry)] + found
     trace.grace = grace
     return trace
 
@@ -155,17 +154,11 @@ def to_bytes(entry: object) -> bytes:
     return json.dumps(entry, separators=(",", ":")).encode()
 
 
-def _without(entries: Iterable[tuple[Any, T]], known: Iterable[Any]) -> list[T]:
-    """Return the items of entries that are not among the known ones; equal ones count as often as they occur."""
-    left = Counter(map(_comparable, known))
-    missing: list[T] = []
-    for entry, item in entries:
-        form = _comparable(entry)
-        if left[form] > 0:
-            left[form] -= 1
-        else:
-            missing.append(item)
-    return missing
+def _take(left: Counter[str], entry: object) -> bool:
+    """Return whether an entry is not left among those that are counted; one that is left is taken away."""
+    form = _comparable(entry)
+    left[form] -= 1
+    return left[form] < 0
 
 
 def _comparable(entry: object) -> str:

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import StoreError
 from grace_kp.levels import RunStatus
 from grace_kp.store._database import DatabaseError, OperationalError, transaction
-from grace_kp.store._leases import NOBODY
+from grace_kp.store._leases import UNOWNED
 from grace_kp.store._record import Record
-from grace_kp.store._runs import insert_records
+from grace_kp.store._runs import PUT_REPORT, insert_records
 from grace_kp.trace import refuse_planted_link
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class RescueFiles:
             with os.fdopen(handle, "wb") as file:
                 if hasattr(os, "fchmod"):
                     os.fchmod(file.fileno(), self._mode)
-                file.writelines(_to_line(line) for line in (header, *map(_fields_of, records)))
+                file.writelines(map(_to_line, (header, *map(_columns_of, records))))
                 file.flush()
                 os.fsync(file.fileno())
         except BaseException:
@@ -119,6 +119,8 @@ class RescueFiles:
                 with transaction(connection):
                     _take_in(connection, path)
                 path.unlink(missing_ok=True)
+            except FileNotFoundError:
+                continue  # taken in meanwhile
             except (Damaged, OSError, ValueError, TypeError, LookupError, AttributeError, DatabaseError) as error:
                 remaining.append(f"the runs in {path} cannot be stored and removed from there: {error}")
                 if path not in self._reported:
@@ -134,8 +136,7 @@ class RescueFiles:
         unusable: list[str] = []
         for path in self._paths():
             try:
-                header, _ = read(path)
-                files, runs = files + 1, runs + header["runs"]
+                files, runs = files + 1, runs + len({record.id for record in read(path)[1]})
             except FileNotFoundError:
                 continue  # taken in meanwhile
             except (Damaged, OSError) as error:
@@ -157,37 +158,31 @@ def _take_in(connection: Connection, path: Path) -> None:
     A process may die before it removes the file. A later one reads it again, and finds all versions stored. A deletion begins by doing so:
     otherwise the deleted run would come back.
     """
-    try:
-        header, records = read(path)
-    except FileNotFoundError:
-        return  # taken in meanwhile
+    header, records = read(path)
     for record in records:
-        _store(connection, record)
-    owner, report = header["owner"], header["report"]
+        if not _is_better(connection, record):
+            continue
+        insert_records(connection, [record])
+        connection.execute("DELETE FROM completions WHERE run_id = ?", (record.id,))
+        if record.awaits:
+            connection.execute("INSERT INTO completions VALUES (?,?,?)", (record.id, UNOWNED, " ".join(record.awaits)))
     connection.executemany(
-        "DELETE FROM journal WHERE run_id = ? AND owner = ?", [(run, owner) for run in header["ended"]]
+        "DELETE FROM journal WHERE run_id = ? AND owner = ?", [(run, header["owner"]) for run in header["ended"]]
     )
-    if report is not None:
-        row = (report[0], header["at"], report[1].encode())
-        connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", row)
+    if header["report"] is not None:
+        process, data = header["report"]
+        connection.execute(PUT_REPORT, (process, header["at"], data.encode()))
 
 
-def _store(connection: Connection, record: Record) -> None:
-    """Store a record of a rescue file, unless the store holds a better version of its run."""
-    row = connection.execute(
+def _is_better(connection: Connection, record: Record) -> bool:
+    """Return whether the store holds no version of a run, or one that this record replaces."""
+    stored = connection.execute(
         "SELECT status, length(data), (SELECT awaits FROM completions WHERE run_id = id) FROM traces WHERE id = ?",
         (record.id,),
     ).fetchone()
-    if not (not record.completes if row is None else _is_better(record, *row)):
-        return
-    insert_records(connection, [record])
-    connection.execute("DELETE FROM completions WHERE run_id = ?", (record.id,))
-    if record.awaits:
-        connection.execute("INSERT INTO completions VALUES (?,?,?)", (record.id, NOBODY, " ".join(record.awaits)))
-
-
-def _is_better(record: Record, status: str, size: int, awaits: str | None) -> bool:
-    """Return whether a record replaces the stored version of its run, which has `size` bytes."""
+    if stored is None:
+        return not record.completes
+    status, size, awaits = stored
     if record.completes:
         return awaits is not None
     if status == RunStatus.INTERRUPTED:
@@ -197,12 +192,18 @@ def _is_better(record: Record, status: str, size: int, awaits: str | None) -> bo
     return awaits is not None and not record.awaits
 
 
-def _fields_of(record: Record) -> dict[str, Any]:
+def _columns_of(record: Record) -> dict[str, Any]:
     values = {item.name: getattr(record, item.name) for item in fields(record)}
     return {**values, "data": record.data.decode("utf-8", "surrogateescape")}  # whatever the bytes are, they come back
 
 
-def _record_of(values: dict[str, Any]) -> Record:
+def _to_line(values: dict[str, Any]) -> bytes:
+    # Half a surrogate pair passes, so that reading returns the same string.
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _record_of(line: bytes) -> Record:
+    values = json.loads(line)
     data = values["data"]
     # Earlier versions wrote bytes that are not UTF-8 in base64.
     is_text = isinstance(data, str)
@@ -213,43 +214,20 @@ def _record_of(values: dict[str, Any]) -> Record:
     return Record(**values)
 
 
-def _to_line(values: dict[str, Any]) -> bytes:
-    # Half a surrogate pair passes, so that reading returns the same string.
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
-
-
-def _from_line(line: bytes) -> dict[str, Any]:
-    if not line.endswith(b"\n"):
-        raise Damaged("it is cut off")
-    try:
-        values = json.loads(line.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
-        raise Damaged("its content is not that of a rescue file")
-    return values
-
-
 def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
-    """Return the header and the records of a file."""
     with open_file(path) as file:
-        header = _from_line(file.readline())
-        if header.get("format") != FORMAT:
-            raise Damaged("its content is not that of a rescue file")
-        if header.get("version") not in READABLE:
-            raise Damaged(f"its version is {header.get('version')!r:.40}, and this grace_kp knows {VERSION}")
-        if not header.keys() >= {"records", "runs", "at", "owner", "ended", "report"}:
-            raise Damaged("its header is incomplete")
-        if not isinstance(header["records"], int) or not isinstance(header["runs"], int):
-            raise Damaged("its header does not count its records and runs")
         try:
-            return header, [_record_of(_from_line(file.readline())) for _ in range(header["records"])]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Damaged(f"a record in it cannot be read: {error!r:.100}") from None
+            header = json.loads(file.readline())
+            if header["format"] == FORMAT and header["version"] not in READABLE:
+                raise Damaged(f"its version is {header['version']!r:.40}, and this grace_kp knows {VERSION}")
+            if header["format"] == FORMAT and header.keys() >= {"at", "owner", "ended", "report"}:
+                return header, [_record_of(file.readline()) for _ in range(header["records"])]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            pass
+    raise Damaged("it was cut off, or is not a rescue file")
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a rescue file for reading."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     file = os.fdopen(handle, "rb")
     found, folder = os.fstat(handle), path.parent.stat()

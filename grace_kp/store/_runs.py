@@ -14,10 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._database import ONE_OF, Connection, SharedConnection
-from grace_kp.store._deletion import TABLES, Deleted, Selection, delete_rows, hash_key, mark_index
+from grace_kp.store._deletion import TABLES, Deleted, Selection, delete_rows, hash_key
 from grace_kp.store._query import Query, feedback_on, load_traces, searchable, where_of
 from grace_kp.store._record import find_missing, read_feedback, scorer_name
-from grace_kp.store._schema import PUT_STATE, mark_unclean
+from grace_kp.store._schema import INDEX, PUT_STATE, mark_unclean
+from grace_kp.store._store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ def mark_of(name: str, once: str) -> str:
     return "#" + hashlib.sha256(f"{name}\0{once}".encode(errors="replace")).hexdigest()[:32]
 
 
-class RunTables(SharedConnection):
+class RunTables(SharedConnection, Store):
     """The tables of a store."""
 
     _unfinished: Unfinished
@@ -136,11 +137,6 @@ class RunTables(SharedConnection):
         raise NotImplementedError
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`.
-
-        A record that comes too late is left out: a completion (`Record.completes`) of a run that was deleted or completed meanwhile, and
-        the trace of an interrupted run (`recover`) whose process lived and stored the run itself.
-        """
         with self.lock:
             with self.use(write=True) as connection:
                 kept = self._unfinished.drop_late(connection, records)
@@ -157,7 +153,6 @@ class RunTables(SharedConnection):
             return insert_feedback(connection, entries)
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
-        """Return the trace with this id; None if there is none."""
         return next(self._load("SELECT id, data FROM traces WHERE id = ?", id), None)
 
     def _load(self, sql: str, *values: Any) -> Iterator[ReasoningTrace]:
@@ -167,20 +162,17 @@ class RunTables(SharedConnection):
         return load_traces(rows, feedback)
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
-        """Return the traces that meet all conditions, newest first; see `Query`."""
         query = Query(**conditions)
         where, values = where_of(query)
         sql = f"SELECT id, data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?"  # noqa: S608
         return list(self._load(sql, *values, -1 if query.limit is None else query.limit, query.offset))
 
     def count(self, **conditions: Any) -> int:
-        """Return the number of traces that meet all conditions."""
         with self.use() as connection:
             where, values = where_of(Query(**conditions))
             return int(connection.execute(f"SELECT COUNT(*) FROM traces {where}", values).fetchone()[0])  # noqa: S608
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
-        """Yield the traces that meet all conditions, oldest first."""
         with self.use() as connection:
             where, values = where_of(Query(**{"limit": None, **conditions}))
             sql = f"SELECT number FROM traces {where} ORDER BY created_at, number"  # noqa: S608
@@ -196,7 +188,6 @@ class RunTables(SharedConnection):
         user: str | None = None,
         older_than: datetime | timedelta | str | None = None,
     ) -> Deleted:
-        """Delete the runs that meet every condition, with the runs nested in them; see `Store.delete`."""
         return self._delete(Selection(id=id, session=session, user=user, older_than=older_than))
 
     def _delete(self, selection: Selection) -> Deleted:
@@ -215,14 +206,13 @@ class RunTables(SharedConnection):
         return self.delete(older_than=timedelta(days=days))
 
     def clear(self) -> int:
-        """Delete all traces and return how many there were."""
         with self.use(write=True) as connection:
             (count,) = connection.execute("SELECT COUNT(*) FROM traces").fetchone()
             for table, _ in TABLES:
                 if table != "journal":
                     connection.execute(f"DELETE FROM {table}")  # noqa: S608
             mark_unclean(connection)
-            mark_index(connection)
+            mark_unclean(connection, INDEX)
         return int(count)
 
 

@@ -9,9 +9,10 @@ import secrets
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
-from grace_kp.store._database import DatabaseError, transaction
+from grace_kp.store._database import DatabaseError, close_on_error, connect_to_read, transaction
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from grace_kp.store._database import Connection
@@ -93,12 +94,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 PUT_STATE = "INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+DATABASE, INDEX = "unclean", "unclean_index"
+"""The names of the marks of files that hold deleted contents, see `mark_unclean`."""
 PAGE_BYTES = 8_192
 """Page size of new files. A trace takes several pages of the default 4,096 bytes, and each page is written twice."""
 APPROVALS = 7
 """The version of the schema that added the tables of approvals."""
 READABLE = 4
-"""The first version of the schema that can be read: it lacks only what `complete_for_reading` adds."""
+"""The first version of the schema that can be read: it lacks only what `open_to_read` adds."""
 
 
 def migrate(connection: Connection, path: Path | str) -> None:
@@ -128,9 +131,20 @@ def schema_version(connection: Connection) -> int:
     return int(version)
 
 
-def complete_for_reading(connection: Connection) -> None:
-    """Give a connection to a file of an earlier version, which it cannot migrate, what the file lacks as temporary tables without rows."""
-    version = schema_version(connection)
+def open_to_read(path: Path, *, busy_seconds: float) -> Connection:
+    """Return a connection to a file that exists; it cannot write. What a file of an earlier version lacks are temporary tables without rows."""
+    connection = connect_to_read(path, busy_seconds=busy_seconds)
+    with close_on_error(connection):
+        version = schema_version(connection)
+        if not READABLE <= version <= len(MIGRATIONS):
+            migrate(connection, path)
+            version = len(MIGRATIONS)
+        _complete(connection, version)
+        connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _complete(connection: Connection, version: int) -> None:
     for statements in MIGRATIONS[version:APPROVALS]:
         for statement in statements:
             if not statement.startswith("INSERT"):
@@ -140,27 +154,36 @@ def complete_for_reading(connection: Connection) -> None:
         connection.execute("CREATE TEMP VIEW traces AS SELECT *, number AS changed FROM main.traces")
 
 
-def mark_unclean(connection: Connection) -> None:
-    """Note, in the transaction that deletes, that the file holds deleted contents until `overwrite` has succeeded."""
-    connection.execute(PUT_STATE, ("unclean", secrets.token_hex(8)))
+def mark_unclean(connection: Connection, file: str = DATABASE) -> None:
+    """Note, in the transaction that deletes, that a file of the store holds deleted contents until `clean` has succeeded."""
+    connection.execute(PUT_STATE, (file, secrets.token_hex(8)))
+
+
+def clean(connection: Connection, file: str, rewrite: Callable[[], str]) -> str:
+    """Rewrite a file that is marked as unclean. Return why it may still hold deleted contents; empty if it does not."""
+    mark = connection.execute("SELECT value FROM state WHERE name = ?", (file,)).fetchone()
+    problem = "" if mark is None else rewrite()
+    if mark is not None and not problem:
+        # Another process may have deleted since the file was rewritten. Its mark is another and stays.
+        connection.execute("DELETE FROM state WHERE name = ? AND value = ?", (file, *mark))
+    return problem
 
 
 def overwrite(connection: Connection, path: Path) -> str:
-    """Rewrite an unclean file without its free space and empty the write-ahead log.
+    """Rewrite an unclean database without its free space and empty the write-ahead log; see `clean`.
 
     Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
     """
-    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean'").fetchone()
-    if mark is None:
+
+    def rewrite() -> str:
+        again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
+        try:
+            connection.execute("VACUUM")
+            (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except DatabaseError as error:
+            return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
+        if is_busy:
+            return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
         return ""
-    again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
-    try:
-        connection.execute("VACUUM")
-        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except DatabaseError as error:
-        return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
-    if is_busy:
-        return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
-    # Another process may have deleted since the file was rewritten. Its mark is another and stays.
-    connection.execute("DELETE FROM state WHERE name = 'unclean' AND value = ?", mark)
-    return ""
+
+    return clean(connection, DATABASE, rewrite)

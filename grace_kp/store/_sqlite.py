@@ -18,23 +18,24 @@ from grace_kp.store._database import (
     DatabaseError,
     OpenFiles,
     SharedConnection,
+    close_on_error,
     connect,
     connect_to_existing,
-    connect_to_read,
     switch_to_wal,
 )
-from grace_kp.store._deletion import Deleted, Selection, delete_rows, forget_index
-from grace_kp.store._leases import LEASE_SECONDS, Owners, Unfinished
+from grace_kp.store._deletion import Deleted, Selection, delete_rows
+from grace_kp.store._leases import Owners, Unfinished
 from grace_kp.store._record import is_imported
 from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._runs import DAY, RunTables
 from grace_kp.store._schema import (
+    INDEX,
     MIGRATIONS,
     PAGE_BYTES,
     PUT_STATE,
-    READABLE,
-    complete_for_reading,
+    clean,
     migrate,
+    open_to_read,
     overwrite,
     schema_version,
 )
@@ -65,9 +66,9 @@ class SqliteStore(RunTables):
 
     lasting = True
     """The ledger of actions outlives the process."""
-    lease_seconds = LEASE_SECONDS
-    """How long the unfinished runs of a process are left alone after its last `renew_lease`."""
     path: Path
+    _open_existing = staticmethod(connect_to_existing)
+    """Opens a connection for the tables of approvals."""
 
     def __init__(
         self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600, owners: Owners | None = None
@@ -84,21 +85,14 @@ class SqliteStore(RunTables):
         self._open()
 
     def _open(self) -> Connection:
-        connection: Connection | None = None
         try:
             self._make_folder()
             self._files = OpenFiles(self.path)
-            connection = self._connect()
-            self._prepare(connection)
+            self._connection = self._connect()
             self._files.look_beside()
-        except BaseException as error:
-            if connection is not None:
-                connection.close()
-            if isinstance(error, DatabaseError | OSError | StoreError):
-                raise CannotOpen(self.path, error, self._rescue_files.write) from None
-            raise
-        self._connection = connection
-        return connection
+        except (DatabaseError, OSError, StoreError) as error:
+            raise CannotOpen(self.path, error, self._rescue_files.write) from None
+        return self._connection
 
     def _make_folder(self) -> None:
         folder = self.path.parent
@@ -107,22 +101,20 @@ class SqliteStore(RunTables):
         keep_private(self.path, self.file_mode)
 
     def _connect(self) -> Connection:
-        return connect(self.path, busy_seconds=self._busy_ms / 1_000)
-
-    def _prepare(self, connection: Connection) -> None:
-        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        switch_to_wal(connection, self._busy_ms / 1_000)
-        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        migrate(connection, self.path)
-        self._rescue_files.take_in(connection)
+        connection = connect(self.path, busy_seconds=self._busy_ms / 1_000)
+        with close_on_error(connection):
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            switch_to_wal(connection, self._busy_ms / 1_000)
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            migrate(connection, self.path)
+            self._rescue_files.take_in(connection)
+        return connection
 
     def _open_approvals(self) -> SqliteTables:
         from grace_kp.store._approvals import SqliteTables
 
-        return SqliteTables(self.path, leave_parent=self.leave_parent, connect=self._connect_to_approvals)
-
-    def _connect_to_approvals(self, busy_seconds: float) -> Connection:
-        return connect_to_existing(self.path, busy_seconds=busy_seconds)
+        connect = partial(self._open_existing, self.path)
+        return SqliteTables(self.path, leave_parent=self.leave_parent, connect=connect)
 
     @contextlib.contextmanager
     def use(self, *, write: bool = False) -> Iterator[Connection]:
@@ -139,12 +131,14 @@ class SqliteStore(RunTables):
 
     def _leave_displaced(self) -> bool:
         """Leave an open file that others do not find at the path, because its log would be taken for that of the next file."""
-        connection = self._connection
-        if connection is None or not self._is_mine or not self._files.are_displaced:
+        if self._connection is None or not self._is_mine or not self._files.are_displaced:
             return False
-        self._connection, self._is_displaced = None, True
-        self._files.leave(connection)
+        self._is_displaced = True
+        super().close()
         return True
+
+    def _leave(self, connection: Connection) -> None:
+        self._files.leave(connection)
 
     def _displacement_error(self) -> StoreError:
         return StoreError(
@@ -161,29 +155,20 @@ class SqliteStore(RunTables):
             self._unfinished.forget()
 
     def changes(self) -> Source:
-        """Return the source for a catalog. It reads over separate connections and does not block writers."""
         from grace_kp.store._catalog_files import Source  # only in a process with a catalog
 
-        return Source(Connections(self.path, partial(self._connect_to_read, PATIENCE_SECONDS)))
+        return Source(Connections(self.path, partial(open_to_read, self.path, busy_seconds=PATIENCE_SECONDS)))
 
-    def _erase_from_index(self, runs: Sequence[str]) -> bool:
-        from grace_kp.store._catalog_files import erase_runs  # only where runs are deleted
+    def _clean_files(self, connection: Connection) -> str:
+        """Erase deleted runs from the index and the file. Return why one of them may still hold some."""
 
-        with contextlib.closing(self.changes()) as source:
-            return erase_runs(self.path, source, runs)
+        def erase() -> str:
+            from grace_kp.store._catalog_files import erase_deleted  # only where runs are deleted
 
-    def _connect_to_read(self, busy_seconds: float) -> Connection:
-        return self._prepare_to_read(connect_to_read(self.path, busy_seconds=busy_seconds))
+            with contextlib.closing(self.changes()) as source:
+                return erase_deleted(self.path, source)
 
-    @staticmethod
-    def _prepare_to_read(connection: Connection) -> Connection:
-        try:
-            complete_for_reading(connection)
-            connection.execute("PRAGMA query_only = ON")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return "; ".join(filter(None, (clean(connection, INDEX, erase), overwrite(connection, self.path))))
 
     def sync_writes(self) -> None:
         """Have every write wait for the disk from now on, so that what is stored survives a power cut."""
@@ -206,7 +191,6 @@ class SqliteStore(RunTables):
             return self._rescue_files.take_in(connection)
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
-        """Store rows of the journal of runs that are still open."""
         with self.use(write=True) as connection:
             self._unfinished.journal(connection, entries)
 
@@ -231,7 +215,7 @@ class SqliteStore(RunTables):
         """Return the journals of runs whose process died. Each journal is returned to one caller only.
 
         A process on this machine is dead when it has ended, any other when its lease has expired. So a run may be found only by a later
-        call: call it every `lease_seconds`. It writes only if a process has died.
+        call, so call it from time to time. It writes only if a process has died.
         """
         return self._take_over(self._unfinished.take_journals)
 
@@ -271,9 +255,7 @@ class SqliteStore(RunTables):
             with self.use(write=True) as connection:
                 deleted = delete_rows(connection, selection, self._owners.dead(connection))
             with self.use() as connection:
-                erase = partial(self._erase_from_index, deleted.runs)
-                problem = forget_index(connection, self.path, erase, deleted.index_mark)
-                deleted.remains = "; ".join(filter(None, (problem, overwrite(connection, self.path), waiting)))
+                deleted.remains = "; ".join(filter(None, (self._clean_files(connection), waiting)))
         return deleted
 
     def retain(self, days: float) -> int:
@@ -290,13 +272,11 @@ class SqliteStore(RunTables):
         return super().retain(days)
 
     def clear(self) -> int:
-        """Delete all traces and rewrite the file without them. Return how many there were."""
         with self.lock:
             self._take_in_rescued()
             count = super().clear()
             with self.use() as connection:
-                forget_index(connection, self.path)
-                overwrite(connection, self.path)
+                self._clean_files(connection)
         return count
 
     def close(self) -> None:
@@ -305,12 +285,11 @@ class SqliteStore(RunTables):
             self._approvals.close()
         with self.lock:
             self._is_displaced = False
-            connection, self._connection = self._connection, None
-            if connection is not None and self._is_mine:
+            if self._connection is not None and self._is_mine:
                 with contextlib.suppress(DatabaseError):
-                    connection.execute("PRAGMA busy_timeout = 0")  # an exit does not wait for this
-                    self._owners.release(connection)
-                self._files.leave(connection)
+                    self._connection.execute("PRAGMA busy_timeout = 0")  # an exit does not wait for this
+                    self._owners.release(self._connection)
+            super().close()
 
     def describe(self) -> dict[str, Any]:
         """Return kind, path, size in bytes, number of traces, schema version and journal mode."""
@@ -335,35 +314,28 @@ class SqliteReader(SqliteStore):
         StoreError: the file cannot be opened, is not a SQLite file, or was written by a newer version.
     """
 
-    _is_earlier: bool = False
-    """Whether the file has an earlier version, so that temporary tables stand in for missing ones."""
+    _version = len(MIGRATIONS)
+    """The version of the schema. Of an earlier one, temporary tables stand in for missing ones."""
+    _open_existing = staticmethod(open_to_read)
 
     def _make_folder(self) -> None:
         if self.path.exists():
             keep_private(self.path, self.file_mode)
 
     def _connect(self) -> Connection:
-        return connect_to_read(self.path, busy_seconds=BUSY_MS / 1_000)
+        connection = open_to_read(self.path, busy_seconds=BUSY_MS / 1_000)
+        self._version = schema_version(connection)
+        return connection
 
     @contextlib.contextmanager
     def use(self, *, write: bool = False) -> Iterator[Connection]:
         """Lend the connection; open a file of an earlier version again when a writer has brought it up to date."""
         with self.lock:
-            if self._is_earlier and self._connection is not None:
-                self._is_earlier = schema_version(self._connection) < len(MIGRATIONS)
-                if not self._is_earlier:
-                    SharedConnection.close(self)
+            is_earlier = self._version < len(MIGRATIONS)
+            if self._connection is not None and is_earlier and schema_version(self._connection) != self._version:
+                SharedConnection.close(self)
             with super().use(write=write) as connection:
                 yield connection
-
-    def _prepare(self, connection: Connection) -> None:
-        self._is_earlier = schema_version(connection) < len(MIGRATIONS)
-        if not READABLE <= schema_version(connection) <= len(MIGRATIONS):
-            migrate(connection, self.path)
-        self._prepare_to_read(connection)
-
-    def _connect_to_approvals(self, busy_seconds: float) -> Connection:
-        return self._connect_to_read(busy_seconds)
 
     def ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with `prefix`, sorted."""

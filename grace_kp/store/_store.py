@@ -27,7 +27,11 @@ class Store(Protocol):
     """
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`; see `Record.completes`."""
+        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`.
+
+        A record that comes too late is left out: a completion (`Record.completes`) of a run that was deleted or completed meanwhile, and
+        the trace of an interrupted run (`recover`) whose process lived and stored the run itself.
+        """
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Store rows of the journal of runs that are still open."""

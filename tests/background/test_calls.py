@@ -17,7 +17,6 @@ from grace_kp.background import (
     finish,
     for_each,
     in_thread,
-    may_wait,
     retry_after,
 )
 from grace_kp.background._calls import BackgroundThread
@@ -32,7 +31,6 @@ async def soon(value):
 
 @pytest.fixture
 def no_threads(monkeypatch):
-    """No thread can be started any more, as when the interpreter exits."""
 
     def start(_thread):
         raise RuntimeError("can't start new thread at interpreter shutdown")
@@ -42,7 +40,6 @@ def no_threads(monkeypatch):
 
 class TestCallWithin:
     def test_gives_the_result(self):
-        """The result comes from another thread, which sees the caller's context variables."""
         token = PLACE.set("here")
         try:
             place, thread = call_within(60, lambda: (PLACE.get(), threading.current_thread()), name="probe")
@@ -72,29 +69,13 @@ class TestCallWithin:
         assert ended.wait(60)
 
     def test_at_exit_it_runs_inline_where_that_is_wanted(self, no_threads):
-        """A deadline that cannot be kept is an error, unless the call may run without one."""
         assert threading.current_thread() is call_within(1, threading.current_thread, name="probe", or_inline=True)
         with pytest.raises(RuntimeError, match="interpreter shutdown"):
             call_within(1, threading.current_thread, name="probe")
 
-    def test_a_thread_that_may_not_wait_passes_that_on(self):
-        """Work that others wait for does not wait in threads that it starts, either."""
-        found = []
-        thread = BackgroundThread(
-            lambda: found.append(call_within(60, may_wait, name="probe")),
-            name="scorer",
-            context=contextvars.Context(),
-            may_wait=False,
-        )
-        thread.start()
-        thread.join(60)
-        assert [False] == found
-        assert may_wait()
-
 
 class TestFinish:
     def test_an_awaitable_is_run_beside_a_running_loop(self):
-        """A plain call inside a coroutine gets the result all the same."""
 
         async def outer():
             return finish(soon(4))
@@ -111,21 +92,9 @@ class TestFinish:
             asyncio.set_event_loop(None)
             loop.close()
 
-    def test_at_exit_the_loop_runs_here(self, no_threads):
-        """Where no thread can be started, the awaitable is run in the caller's."""
-        assert 6 == finish(soon(6))
-
-    def test_raises_what_the_awaitable_raises(self):
-        async def fail():
-            raise LookupError("no")
-
-        with pytest.raises(LookupError, match="no"):
-            finish(fail())
-
 
 class TestAsync:
     async def test_a_plain_call_leaves_the_loop_free(self):
-        """Coroutines go on while the call runs in its thread, with the caller's context variables."""
         release = threading.Event()
         PLACE.set("here")
 
@@ -201,7 +170,6 @@ class TestForEach:
             for_each(lambda number: 1 / number, [2, 0, 1], threads=threads, name="probe")
 
     def test_at_exit_the_work_is_done_here(self, monkeypatch):
-        """Where the pool takes nothing any more, the caller's thread does the work."""
         from concurrent.futures import ThreadPoolExecutor
 
         def submit(*_):
@@ -221,7 +189,6 @@ class TestForEach:
     ],
 )  # fmt: skip
 def test_seconds_of_a_header(header, seconds):
-    """A number or a date gives seconds that can be added to a clock; anything else gives None."""
     assert seconds == retry_after(header)
 
 

@@ -18,8 +18,6 @@ from grace_kp.background._process import IMPORT_SECONDS, LOCK_SECONDS, Process
 
 
 class Probe(Resident):
-    """Notes what it is told."""
-
     def __init__(self, name, told, locks=()):
         self.name, self.told, self.locks = name, told, locks
 
@@ -155,7 +153,6 @@ def test_threads_that_record_step_back_while_a_fork_waits_and_only_then(process,
 
 
 def run(*arguments):
-    """Run Python with these arguments; return the exit code and both outputs."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     done = subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, timeout=300, encoding="utf-8", env=environment
@@ -164,7 +161,6 @@ def run(*arguments):
 
 
 def test_children_of_multiprocessing_finish_too():
-    """They end without the handlers of `atexit`, also when they were forked from a forked child."""
     code = """
 import multiprocessing
 from grace_kp.background import Resident, watch

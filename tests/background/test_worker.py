@@ -16,8 +16,6 @@ PLACE = contextvars.ContextVar("place", default="nowhere")
 
 
 class Owner:
-    """Takes from a queue, and notes which thread did."""
-
     def __init__(self, **options):
         self.waiting = queue.SimpleQueue()
         self.done = queue.SimpleQueue()
@@ -40,7 +38,6 @@ class Owner:
 
 
 def block(owner):
-    """Have the owner's thread wait in a call; return the event that releases it."""
     inside, release = threading.Event(), threading.Event()
     owner.put(lambda: (inside.set(), release.wait(PATIENCE))[0])
     assert inside.wait(PATIENCE)
@@ -53,7 +50,6 @@ def ended(thread):
 
 
 def test_the_first_wake_starts_the_thread():
-    """Nothing runs before; afterwards a daemon thread of the given name does the work, in order."""
     owner = Owner()
     assert set() == owner.worker._threads
     assert owner.put(1)
@@ -64,7 +60,6 @@ def test_the_first_wake_starts_the_thread():
 
 
 def test_an_idle_thread_ends_and_the_next_wake_starts_another():
-    """A thread with nothing to do goes after the idle time; work that comes later is done all the same."""
     owner = Owner(idle_seconds=0.01)
     owner.put(1)
     _, thread = owner.next()
@@ -75,20 +70,19 @@ def test_an_idle_thread_ends_and_the_next_wake_starts_another():
 
 
 def test_a_call_that_is_asked_for_begins_afterwards():
-    """One that is under way does not count; it is waited for."""
     owner = Owner()
     release = block(owner)
     assert not owner.worker.finish_call(0.01)
     owner.waiting.put("next")
     release.set()
     assert owner.worker.finish_call(PATIENCE)
-    assert ["next"] == [owner.next()[0] for _ in range(2)][1:]
+    _, (found, thread) = owner.next(), owner.next()
     owner.worker.stop(PATIENCE)
+    assert ("next", False, False) == (found, thread.is_alive(), owner.put("later"))
     assert not owner.worker.finish_call(PATIENCE)
 
 
 def test_an_idle_thread_does_not_keep_its_owner():
-    """When nobody else holds the owner it is collected, and its thread ends."""
     owner = Owner(idle_seconds=0.01)
     owner.put(1)
     _, thread = owner.next()
@@ -100,7 +94,6 @@ def test_an_idle_thread_does_not_keep_its_owner():
 
 
 def test_work_that_waits_keeps_its_owner():
-    """An owner that nobody else holds any more still has its work done."""
     owner = Owner(idle_seconds=0.01)
     done, release = owner.done, block(owner)
     owner.put("last")
@@ -111,8 +104,6 @@ def test_work_that_waits_keeps_its_owner():
 
 
 class Pausing:
-    """Asks for three pauses, then for none."""
-
     def __init__(self):
         self.pauses, self.calls = iter([0.001] * 3), queue.SimpleQueue()
         self.worker = Worker(self.work, name="probe", idle_seconds=PATIENCE)
@@ -129,7 +120,6 @@ def test_a_pause_calls_again_without_a_wake():
 
 
 def test_several_threads_work_at_a_time_up_to_the_bound():
-    """Two calls that wait for each other come through; a third thread is not started for a third."""
     owner = Owner(threads=2)
     barrier = threading.Barrier(2)
     for _ in range(2):
@@ -139,18 +129,7 @@ def test_several_threads_work_at_a_time_up_to_the_bound():
     assert 2 == len(threads)
 
 
-def test_stopping_ends_the_threads():
-    """A stopped worker's threads end at once, and nothing wakes it again."""
-    owner = Owner()
-    owner.put(1)
-    _, thread = owner.next()
-    owner.worker.stop(PATIENCE)
-    assert not thread.is_alive()
-    assert not owner.put(2)
-
-
 def test_work_that_raises_costs_its_thread_only(monkeypatch):
-    """The exception is reported as for any thread, and the next wake starts another."""
     reported = []
     monkeypatch.setattr(threading, "excepthook", lambda report: reported.append((report.exc_type, report.thread)))
     owner = Owner()
@@ -219,7 +198,6 @@ def test_a_latch_that_is_opened_twice_lets_one_wait_through():
 
 
 def test_whose_a_reentrant_lock_is_can_be_asked_of_any_object():
-    """A store of a user's own may have any lock, or none."""
     locks = [threading.RLock(), threading.Condition(), PoliteLock()]
     for lock in locks:
         lock.acquire()
@@ -227,15 +205,6 @@ def test_whose_a_reentrant_lock_is_can_be_asked_of_any_object():
     for lock in locks:
         lock.release()
     assert [False] * 3 == [is_mine(lock) for lock in locks]
-
-
-def test_a_wake_during_the_work_is_not_lost():
-    """What comes while the method returns is found by another call of it."""
-    owner = Owner()
-    release = block(owner)
-    owner.put(2)
-    release.set()
-    assert [None, 2] == [owner.next()[0], owner.next()[0]]
 
 
 def test_the_work_sees_no_context_of_whoever_wakes_it():

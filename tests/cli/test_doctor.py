@@ -85,7 +85,10 @@ def test_doctor_counts_the_runs_that_wait_beside_the_database(command, tmp_path,
     broken.write_bytes(b"")
     ran = command("doctor", columns=400)
     assert 1 == ran.returncode
-    assert f"rescue file {broken}: it is cut off; its runs are not in the store: move or delete it" in ran.stdout
+    assert (
+        f"rescue file {broken}: it was cut off, or is not a rescue file; its runs are not in the store: move or delete it"
+        in ran.stdout
+    )
 
 
 def test_what_processes_lost_is_summed_up(command, url, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import threading
 from dataclasses import replace
 
 import pytest
@@ -55,7 +54,6 @@ def tables(store):
 
 
 def test_a_row_reads_back_as_it_was_put(tables):
-    """Every column, with and without a value, whatever the text."""
     full = row(
         1, state=ApprovalState.APPROVED, action="a\0'ü\u202e", domain="", key="k", digest="d", run_id="r", level=3, deadline=1.5,
         created=-1.0, changed=2e9, waiter="w", data=b"\x00\xff",
@@ -66,7 +64,6 @@ def test_a_row_reads_back_as_it_was_put(tables):
 
 
 def test_ids_are_found_by_their_beginning(tables):
-    """In order, and no more than were asked for; `%` and `_` stand for themselves."""
     put(tables, row("ab1"), row("ab0"), row("b"), row("a%"))
     assert ["ap-ab0", "ap-ab1"] == tables.ids("ap-ab", limit=5)
     assert ["ap-ab0"] == tables.ids("ap-ab", limit=1)
@@ -74,7 +71,6 @@ def test_ids_are_found_by_their_beginning(tables):
 
 
 def test_a_row_replaces_only_the_revision_before(tables):
-    """Of two that have read the same revision, one is stored."""
     assert [True, False, True, False, False] == put(
         tables,
         row(1),
@@ -88,7 +84,6 @@ def test_a_row_replaces_only_the_revision_before(tables):
 
 
 def test_nothing_of_a_failed_transaction_remains(tables):
-    """Rows, entries, documents and deletions are as they were."""
     with tables.transaction() as writes:
         writes.put(row(1))
         writes.append(entry(1, salt=b"s", contents=b"c"))
@@ -147,7 +142,6 @@ def test_the_chain_has_no_gaps(tables):
 
 
 def test_contents_are_deleted_and_their_entries_stay(tables):
-    """Counted are those that had contents or a salt."""
     with tables.transaction() as writes:
         writes.append(entry(1, salt=b"salt", contents=b"contents"))
         writes.append(entry(2))
@@ -194,7 +188,6 @@ queries = st.builds(
 
 
 def expected(rows, query):
-    """The rows of a query, as its fields are described."""
     infinity = float("inf")
 
     def is_in(row):
@@ -231,7 +224,6 @@ def test_any_query_finds_what_it_describes(tmp_path_factory, kind, rows, queries
 
 
 def test_nothing_is_found_by_impossible_values(tables):
-    """Half a surrogate pair and numbers beyond 64 bits are in no row."""
     put(tables, row(1))
     for query in (RowQuery(action="\ud800"), RowQuery(key="\ud800"), RowQuery(digest="\ud800*", action="*")):
         assert (0, []) == (tables.count(query), tables.rows(query))
@@ -240,7 +232,6 @@ def test_nothing_is_found_by_impossible_values(tables):
 
 
 def with_approval(store, state, run="kp:trace:1"):
-    """A stored run with an approval and its contents."""
     store.put([record(1), record(2)])
     with store.approvals.transaction() as writes:
         writes.put(row(1, run_id=run, state=state))
@@ -267,7 +258,6 @@ def test_contents_go_although_the_run_went_before(store):
 
 @pytest.mark.parametrize("state", sorted(OPEN))
 def test_a_run_with_an_open_approval_is_not_deleted(store, state):
-    """Its action may still run, with the arguments that it asked for."""
     with_approval(store, state)
     with pytest.raises(
         StoreError, match="the approval ap-1 of the run kp:trace:1 is still open; decide or withdraw it"
@@ -302,26 +292,7 @@ def test_clearing_traces_leaves_approvals(store):
     assert b"CONTENTS" == store.approvals.link(1).contents
 
 
-def test_one_of_many_threads_wins(tables):
-    put(tables, row(1))
-    won = []
-
-    def claim(number):
-        with tables.transaction() as writes:
-            before = writes.row("ap-1")
-            if before.state == "pending":
-                won.append((number, writes.put(replace(before, state="claimed", revision=before.revision + 1))))
-
-    threads = [threading.Thread(target=claim, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [True] == [stored for _, stored in won]
-
-
 def test_this_process_is_alive(tables):
-    """Its id stays; nothing is known of an id that no process has."""
     process = tables.hold()
     assert process == tables.hold()
     assert (True, None) == (tables.is_alive(process), tables.is_alive("nobody"))

@@ -59,13 +59,11 @@ TEXTS = ["a fare", "東京の天気", "a much longer text about the fare from Li
 
 @pytest.fixture(params=MAKERS.values(), ids=MAKERS)
 def make(request, monkeypatch, tmp_path):
-    """A function that gives an embedder of one kind, and the model behind it."""
     with contextlib.ExitStack() as stack:
         yield lambda **options: request.param(monkeypatch, tmp_path, stack, **options)
 
 
 def test_one_row_per_text_in_order(make):
-    """float32, of the length that the embedder states, and the same alone as in a batch."""
     embedder, _ = make()
     rows = embedder.embed(TEXTS)
     assert ((len(TEXTS), libraries.DIMENSIONS), np.float32) == (rows.shape, rows.dtype)
@@ -78,18 +76,8 @@ def test_one_row_per_text_in_order(make):
     assert len({row.tobytes() for row in rows}) == len(TEXTS)
 
 
-def test_many_texts_keep_their_order(make):
-    """Also where the texts are sorted and divided into batches on the way."""
-    embedder, _ = make(remember=0)
-    texts = [f"{'word ' * (number % 11)}{number}" for number in range(130)]
-    rows = embedder.embed(texts)
-    for number in (0, 10, 64, 129):
-        assert rows[number] == pytest.approx(embedder.embed([texts[number]])[0], abs=1e-5)
-
-
 @pytest.mark.parametrize("wrong", ["one text", [3], [None], [b"bytes"]])
 def test_anything_but_a_list_of_texts_is_refused(make, wrong):
-    """One text instead of a list would be embedded letter by letter."""
     embedder, model = make()
     with pytest.raises(TypeError, match="embed takes"):
         embedder.embed(wrong)
@@ -102,24 +90,6 @@ def test_a_known_text_does_not_go_through_the_model_again(make):
     assert first[0].tolist() == first[2].tolist()
     embedder.embed(["b", "c"])
     assert ["a", "b", "c"] == sorted(model.texts)
-
-
-def test_rows_may_be_changed_by_the_caller(make):
-    embedder, _ = make()
-    rows = embedder.embed(["a"])
-    expected = rows.tolist()
-    rows[:] = 0
-    assert expected == embedder.embed(["a"]).tolist()
-
-
-def test_a_memory_of_nothing_remembers_nothing(make):
-    """`remember=0` sends every text through the model; a negative number is refused."""
-    embedder, model = make(remember=0)
-    embedder.embed(["a"])
-    embedder.embed(["a"])
-    assert ["a", "a"] == model.texts
-    with pytest.raises(ValueError, match="remember must be a whole number >= 0"):
-        make(remember=-1)
 
 
 def test_a_failing_model_is_an_error_and_never_a_failing_run(make):
@@ -139,7 +109,6 @@ def test_a_failing_model_is_an_error_and_never_a_failing_run(make):
 
 
 def test_no_representation_shows_a_key_or_a_text(make):
-    """What is embedded, and the key of a service, stay out of logs."""
     embedder, _ = make()
     embedder.embed(["a secret text"])
     assert "secret" not in repr(embedder)

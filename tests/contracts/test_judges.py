@@ -106,7 +106,6 @@ async def test_every_evaluator_takes_it(judge):
 
 
 async def test_a_failure_is_a_fallback_with_its_reason(judge, service):
-    """In both forms; a later judgement is asked for again."""
     service.error = OSError("the service is closed")
     evaluator = gk.LLMSelfEvaluator(judge)
     for evaluation in (evaluator.evaluate_detailed("q", "a"), await evaluator.aevaluate_detailed("q", "a")):
@@ -114,13 +113,3 @@ async def test_a_failure_is_a_fallback_with_its_reason(judge, service):
         assert "the service is closed" in evaluation.error
     service.error = None
     assert 0.8 == evaluator.evaluate("q", "a")
-
-
-def test_runs_are_judged_by_it(judge):
-    """`Grace(evaluator=…)` takes it, and the run's own record holds its judgements."""
-    grace = gk.Grace(store="memory:", evaluator=judge, embedder=None, reviewer=None)
-    with grace.run("question") as run:
-        run.outcome(result="answer")
-    evaluation = run.trace.grace["evaluation"]
-    assert (0.8, 0.6) == (evaluation["self_evaluation"]["score"], evaluation["coverage"]["score"])
-    grace.close()

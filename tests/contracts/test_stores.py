@@ -23,7 +23,6 @@ def store(request, tmp_path):
 
 
 def test_put_get_query_count_iterate_clear(store):
-    """Newest first, replaced by id, oldest first when iterated."""
     store.put([record(n) for n in range(5)])
     store.put([record(2, score=0.9)])
     assert store.get("kp:trace:2").metadata.quality_score == 0.9
@@ -36,7 +35,6 @@ def test_put_get_query_count_iterate_clear(store):
 
 
 def test_every_condition(store):
-    """Domain, scores, success, status, time and text; text ignores case and knows Japanese."""
     store.put([
         record(1, domain="finance", score=0.2, text="Refund Ana"),
         record(2, success=False, status="failed", text="任天堂を分析する"),
@@ -59,7 +57,6 @@ def completed(number, **fields):
 
 
 def test_a_completion_replaces_what_awaits_it(store):
-    """Part by part; what is complete is not completed again."""
     store.put([record(1, awaits=("judgement", "scores"))])
     store.put([completed(1, score=0.6, awaits=("scores",))])
     assert 0.6 == store.get("kp:trace:1").metadata.quality_score
@@ -108,7 +105,6 @@ def test_scores_are_found_by_name_and_outcome(store):
 
 
 def test_attributes_are_all_needed(store):
-    """Tags, user, session and metadata; a value is compared as text."""
     attributes = (("tag", "", "a"), ("tag", "", "b"), ("user", "", "ana"), ("metadata", "n", "3"))
     store.put([record(1, attributes=attributes), record(2, attributes=attributes[:1])])
     assert [2, 1] == ids(store.query(tags="a"))
@@ -118,7 +114,6 @@ def test_attributes_are_all_needed(store):
 
 
 def test_by_id_session_user_and_age(store):
-    """Conditions hold together; the number of runs is returned."""
     old = "2020-01-01T00:00:00.000Z"
     put(
         store,
@@ -184,16 +179,6 @@ def test_an_action_that_ran_stays_known_but_not_what_it_returned(store, tmp_path
         assert 0 == (tmp_path / "t.db").read_bytes().count(f"langgraph|{MARK}".encode())
 
 
-def test_an_emptied_entry_goes_on_changing_state(store):
-    """An action that was decided on before the deletion can still be claimed once."""
-    key = "langgraph|t|n|0|pay"
-    LedgerEntry(lambda: store, key).decide({"level": "confirm", "score": 0.5, "reason": "r"})
-    put(store, document("a", decisions=[{"id": LedgerEntry(lambda: store, key).id}]))
-    assert 1 == store.delete(id="kp:trace:a").actions
-    assert LedgerEntry(lambda: store, key).claim() is None
-    assert "running" == LedgerEntry(lambda: store, key).claim().state
-
-
 def label(name, correct=True, at=1.0, source="user", **fields):
     return FeedbackEntry(
         f"kp:trace:{name}", at, source, to_bytes({"correct": correct, "source": source, "at": f"{at}", **fields})
@@ -201,12 +186,10 @@ def label(name, correct=True, at=1.0, source="user", **fields):
 
 
 def labels(store, name):
-    """What the labels of a trace say, oldest first."""
     return [entry["correct"] for entry in (store.get(f"kp:trace:{name}").grace or {}).get("feedback", [])]
 
 
 def test_feedback_is_read_with_its_trace(store):
-    """By id, by conditions and one by one; the oldest first, whatever the order in which it came."""
     store.put([record(1), record(2)])
     assert [] == store.put_feedback([label(1, at=2.0), label(1, False, at=1.0)])
     assert [False, True] == labels(store, 1)
@@ -270,7 +253,6 @@ def test_anything_else_under_that_name_is_kept(store, feedback):
 
 
 def test_runs_are_found_by_their_feedback(store):
-    """With any, with that of a source, and without."""
     store.put([record(n) for n in range(4)])
     store.put_feedback([label(1), label(1, source="audit"), label(2, source="audit"), label(3)])
     assert ([3, 2, 1], [0]) == (ids(store.query(feedback=True)), ids(store.query(feedback=False)))
@@ -315,7 +297,6 @@ def test_state_changes_once_for_one_purpose(store):
 
 
 def test_several_states_change_together(store):
-    """From what they are, sorted by name; None deletes one, and an exception changes nothing."""
     store.change_states(lambda read: {"b": "2", "a": "1", "c": "3", "ax": "4"})
     seen = []
 
@@ -331,7 +312,6 @@ def test_several_states_change_together(store):
 
 
 def test_a_run_that_waits_has_neither_succeeded_nor_failed(store):
-    """Conditions on the success leave it out; the status finds it."""
     store.put([record(number, status=status) for number, status in enumerate(("waiting", "suspended", "completed"), 1)])
     assert ([3], [], 0) == (ids(store.query(success=True)), ids(store.query(success=False)), store.count(success=False))
     assert ([1], 3) == (ids(store.query(status="waiting")), store.count())

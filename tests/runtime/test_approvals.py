@@ -63,7 +63,6 @@ def test_an_ignored_parameter_is_passed():
 
 
 def test_the_default_runtime_knows_the_actions_of_the_module_verbs():
-    """Also those that were defined before it was configured."""
 
     @gk.gate(floor="confirm", name="early")
     def early(n: int) -> int:
@@ -118,7 +117,6 @@ def defined(grace, **settings):
 
 
 def test_an_action_is_found_by_its_version_and_its_function():
-    """Of several that have one name."""
     grace = runtime()
 
     @grace.gate(floor="confirm", name="pay", reviewer=LATER, version="2")
@@ -182,7 +180,6 @@ def test_groups_come_from_the_settings():
 
 @pytest.fixture
 def keyring(monkeypatch):
-    """A keyring without a key, whose code the test sets."""
     keyring, backends = pytest.importorskip("keyring"), pytest.importorskip("keyring.backends.null")
     backend = backends.Keyring()
     monkeypatch.setattr(keyring.core, "_keyring_backend", backend)
@@ -207,7 +204,6 @@ def test_no_fork_waits_for_the_keyring(monkeypatch, keyring):
 
 
 def test_threads_that_open_it_at_once_share_it(monkeypatch, keyring):
-    """Each may read the keyring; one of them opens the inbox."""
     grace, meet = runtime(), threading.Barrier(4)
     monkeypatch.setattr(keyring, "get_password", lambda service, user: (meet.wait(60), None)[1])
     with ThreadPoolExecutor(4) as pool:

@@ -22,7 +22,6 @@ BOTH = '{"score": 0.9, "reason": "right", "coverage": 0.8, "coverage_reason": "n
 
 
 def judge_of(reply=BOTH):
-    """A judge that always gives the same reply, and keeps its prompts."""
     prompts = []
 
     def judge(prompt):
@@ -40,7 +39,6 @@ def runtime(model=None, **settings):
 
 
 def asked(grace, question="What is the capital of France?", answer="Paris"):
-    """One run with a search in it; its trace."""
 
     @grace.retriever
     def search(query):
@@ -57,7 +55,6 @@ def asked(grace, question="What is the capital of France?", answer="Paris"):
 
 
 def test_a_run_is_judged_with_its_question_answer_and_sources():
-    """What was evaluated and what it cost stands in the trace."""
     judge = judge_of(JudgeReply(BOTH, model="m-1", tokens_in=200, tokens_out=30))
     trace = asked(runtime(judge))
     (prompt,) = judge.prompts
@@ -94,7 +91,6 @@ def test_without_a_judge_everything_works_and_says_so():
 
 
 def test_runs_that_have_nothing_to_judge_say_so():
-    """A run that failed, and one without an answer."""
     judge = judge_of()
     grace = runtime(judge)
     with pytest.raises(ValueError, match="x"), grace.run("fails") as run:
@@ -108,7 +104,6 @@ def test_runs_that_have_nothing_to_judge_say_so():
 
 
 def test_when_needed_asks_only_where_it_could_matter():
-    """The same level as with `always`, for less."""
     for tools_fail, needed in ((False, True), (True, False)):
         levels = {}
         for mode in ("always", "when_needed"):
@@ -147,7 +142,6 @@ def test_when_needed_leaves_out_the_second_call_where_it_cannot_matter():
 
 
 def test_an_agent_that_outruns_its_judge_is_not_slowed(monkeypatch):
-    """Beyond a bound runs are stored with a fallback that says so; none is lost."""
     monkeypatch.setattr("grace_kp.runtime._assessment.MAX_WAITING", 2)
     gate, skip = threading.Event(), Judgement.skip
     monkeypatch.setattr(Judgement, "skip", lambda *arguments: (skip(*arguments), gate.set()))
@@ -164,7 +158,6 @@ def test_an_agent_that_outruns_its_judge_is_not_slowed(monkeypatch):
 
 
 def test_a_judge_that_hangs_costs_its_timeout_and_no_more():
-    """flush ends, and the trace says what happened."""
     gate = threading.Event()
     grace = runtime(lambda prompt: gate.wait(60), judge_timeout=0.2)
     with grace.run("objective") as run:
@@ -193,7 +186,6 @@ agent("question")
 
 @pytest.mark.parametrize(("seconds", "patience", "judged"), [("0.5", "20", True), ("60", "0.3", False)])
 def test_a_script_that_ends_gets_its_judgement(tmp_path, seconds, patience, judged):
-    """The interpreter waits for it at its end, as long as a judgement may take."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT, url, seconds, patience], capture_output=True, text=True, timeout=60, check=False
@@ -275,7 +267,6 @@ def test_the_agreement_of_sources_is_measured():
 
 
 def sent(grace, *, judge, **gate):
-    """A gated action inside a run; what it did and the run."""
     done = []
 
     @grace.gate(judge=judge, **gate)
@@ -305,7 +296,6 @@ def test_a_gate_that_asks_for_a_judgement_gets_it():
 
 
 async def test_an_async_gate_does_not_block_the_loop_while_it_is_judged():
-    """The judge gets its reply from the loop."""
     loop = asyncio.get_running_loop()
 
     async def reply():

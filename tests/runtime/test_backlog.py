@@ -8,7 +8,6 @@ import os
 import sqlite3
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -66,7 +65,6 @@ def test_a_mark_whose_loop_is_closed_is_passed_quietly():
 
 
 def test_losses_are_reported_as_they_happen_and_in_total(capfd):
-    """The first drop, each other loss, and the sum."""
     backlog = Backlog(1 << 20)
     assert not backlog.has_losses
     backlog.drop()
@@ -99,7 +97,6 @@ def test_one_large_run_leaves_room_for_many_small_ones():
 
 
 def test_whoever_has_waited_in_vain_does_not_wait_again_until_something_is_written(monkeypatch):
-    """An agent of many runs would wait for each of them."""
     monkeypatch.setattr("grace_kp.runtime._backlog.PATIENCE_SECONDS", -1.0)
     backlog, wakes = Backlog(1), []
     backlog.queue.extend(range(MIN_WAITING))
@@ -125,7 +122,6 @@ MB = 1 << 20
 
 @pytest.fixture
 def settler(pipeline, store):
-    """A writer with a bound of a megabyte, which is not woken."""
     writer = Writer(lambda: store, pipeline, WriterLimits(max_pending_bytes=MB))
     yield writer
     writer._queue.clear()
@@ -147,7 +143,6 @@ def settled(pending):
 
 
 def test_an_interrupted_run_is_settled_again(settler, backlog, pending, pipeline):
-    """Ctrl-C in a thread that flushes costs no run."""
     settle, interrupts = pipeline.settle, [KeyboardInterrupt, SystemExit]
 
     def interrupted(item):
@@ -165,7 +160,6 @@ def test_an_interrupted_run_is_settled_again(settler, backlog, pending, pipeline
 
 
 def test_a_run_that_was_interrupted_when_it_was_settled_is_stored_once(settler, backlog, pending, monkeypatch):
-    """It leaves the queue a moment after its record was added."""
     run = object()
     monkeypatch.setattr(settler.pipeline, "settle", lambda item: (record(1), None))
     take_up = backlog.take_up
@@ -197,7 +191,6 @@ def test_a_run_whose_settling_never_gets_through_holds_up_no_other(settler, back
 
 
 def test_nothing_is_settled_inside_a_settling_or_beyond_the_bound(settler, backlog, pending):
-    """A finalizer may end a run while its thread settles another."""
     backlog.queue.extend([1, 2])
     with settler._settling:
         settler.settle()
@@ -219,25 +212,14 @@ class Store:
         return lambda *values: self.calls.append((name, *values)) or []
 
 
-@pytest.fixture
-def lost():
-    return []
+def upkeep_of(store, pipeline, retention_days=0):
+    return Upkeep(store, pipeline, retention_days, lambda: None, lambda: None)
 
 
-def upkeep_of(store, pipeline, lost, **options):
-    return Upkeep(
-        store,
-        pipeline,
-        options.get("retention_days", 0),
-        lambda: None,
-        lambda: SimpleNamespace(lose=lambda *loss: lost.append(loss)),
-    )
-
-
-def test_everything_is_done_when_it_is_due(lost):
+def test_everything_is_done_when_it_is_due():
     """The lease only while something is open, the rest at first and then from time to time."""
     store, pipeline = Store(), Pipeline()
-    upkeep = upkeep_of(store, pipeline, lost, retention_days=3)
+    upkeep = upkeep_of(store, pipeline, retention_days=3)
     upkeep.do_what_is_due()
     assert [("recover",), ("retain", 3)] == store.calls
     pipeline.is_busy, pipeline.parts = True, frozenset({"scores"})
@@ -249,9 +231,9 @@ def test_everything_is_done_when_it_is_due(lost):
     assert ("renew_lease",) == store.calls[-1]
 
 
-def test_a_plain_store_is_left_alone(lost):
+def test_a_plain_store_is_left_alone():
     """Three methods are all that a store must have."""
-    upkeep = upkeep_of(object(), Pipeline(), lost, retention_days=3)
+    upkeep = upkeep_of(object(), Pipeline(), retention_days=3)
     upkeep.recover()
     upkeep.do_what_is_due()
     backlog = Backlog(1)
@@ -259,9 +241,9 @@ def test_a_plain_store_is_left_alone(lost):
     upkeep.report(backlog)
 
 
-def test_a_report_that_could_not_be_stored_is_stored_later(lost):
+def test_a_report_that_could_not_be_stored_is_stored_later():
     store, pipeline, backlog = Store(), Pipeline(), Backlog(1)
-    upkeep = upkeep_of(store, pipeline, lost)
+    upkeep = upkeep_of(store, pipeline)
     backlog.lose(1, "the file is gone")
     store.report = lambda *report: (_ for _ in ()).throw(OSError("busy"))
     with pytest.raises(OSError, match="busy"):
@@ -284,7 +266,6 @@ def test_the_store_is_left_alone_for_a_moment(monkeypatch):
 
 
 def test_a_lock_of_another_process_is_told_apart(tmp_path):
-    """It ends by itself, so it is worth waiting for."""
     outage = Outage()
     outage.begin(OSError("gone"))
     assert not outage.is_busy
@@ -310,7 +291,6 @@ def path(tmp_path):
 
 @pytest.fixture
 def locked(path):
-    """The database, which another process keeps locked until the test calls `locked.rollback()`."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("BEGIN IMMEDIATE")
     yield connection
@@ -318,7 +298,6 @@ def locked(path):
 
 
 def ended(path, pipeline, *runs, **options):
-    """A writer that cannot write and whose process has ended."""
     writer = Writer(lambda: SqliteStore(path, busy_ms=1, **options), pipeline, NO_PATIENCE)
     for run in runs:
         writer.submit(run)
@@ -343,7 +322,6 @@ def test_runs_that_a_locked_database_does_not_take_are_stored_at_the_next_openin
 
 
 def test_an_open_store_that_becomes_locked_is_the_same(path, pipeline):
-    """The journals of the runs are deleted, too."""
     writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
     writer.store().journal([JournalEntry("kp:trace:1", 0, b"{}"), JournalEntry("kp:trace:9", 0, b"{}")])
     other = sqlite3.connect(path, isolation_level=None)
@@ -358,7 +336,6 @@ def test_an_open_store_that_becomes_locked_is_the_same(path, pipeline):
 
 
 def test_a_process_that_leaves_twice_keeps_its_runs_once(path, locked, pipeline, capfd):
-    """What ends after the exit is kept at once, in a file of its own."""
     writer = ended(path, pipeline, 1)
     writer.at_exit()
     assert 1 == len(rescue_files(path))
@@ -371,7 +348,6 @@ def test_a_process_that_leaves_twice_keeps_its_runs_once(path, locked, pipeline,
 
 
 def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, pipeline, monkeypatch, capfd):
-    """With the reason, and no part of a file is left."""
 
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -385,7 +361,6 @@ def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, p
 
 
 def test_a_store_of_a_users_own_may_keep_runs(pipeline, capfd):
-    """If it has a method for that; otherwise they are reported as never written."""
 
     class Full:
         def put(self, records, *, ended=()):
@@ -420,7 +395,6 @@ def test_a_store_that_cannot_be_closed_does_not_hide_what_was_lost(pipeline, cap
 
 
 def test_a_report_of_losses_is_kept_without_runs(path, pipeline, capfd):
-    """Stderr states them at the exit, and nothing else waits."""
     writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
     writer.store()
     other = sqlite3.connect(path, isolation_level=None)
@@ -435,8 +409,8 @@ def test_a_report_of_losses_is_kept_without_runs(path, pipeline, capfd):
     store.close()
 
 
-PROGRAM = """
-import sys
+LOCKED = """
+import os, sqlite3, sys
 from dataclasses import replace
 import grace_kp as gk
 from grace_kp.store._sqlite import SqliteStore
@@ -444,17 +418,7 @@ from grace_kp.store._sqlite import SqliteStore
 grace = gk.Grace(store=SqliteStore(sys.argv[1], busy_ms=1), evaluator=None, embedder=None, reviewer=None, max_pending_mb=1)
 writer = grace._writer
 writer._limits = replace(writer._limits, exit_seconds=0.0, busy_exit_seconds=0.0)
-@grace.agent
-def agent(x): return x
-"""
-
-
-def test_a_process_that_ends_while_the_database_is_locked_loses_nothing(path):
-    """Nor do its children, and what was lost otherwise is known, too."""
-    program = (
-        PROGRAM
-        + """
-import os, sqlite3
+agent = grace.agent(lambda x: x, name="agent")
 agent("first")
 assert grace.flush()
 other = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -468,8 +432,10 @@ if os.fork() == 0:
 else:
     assert os.wait()[1] == 0
 """
-    )
-    done = warm.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+
+
+def test_a_process_that_ends_while_the_database_is_locked_loses_nothing(path):
+    done = warm.run([sys.executable, "-c", LOCKED, path], capture_output=True, text=True)
     assert 0 == done.returncode, done.stderr
     assert "grace_kp: 20 runs wait in" in done.stderr
     assert "grace_kp: 1 run waits in" in done.stderr

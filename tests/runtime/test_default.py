@@ -130,7 +130,6 @@ class Named(gk.Grace):
 
 
 def test_a_subclass_pickles_with_its_own_arguments():
-    """It may take other arguments than Grace, also by position."""
     named = Named("shop")
     assert pickle.loads(pickle.dumps(named)) is named
     opened, (kind, _, *arguments) = named.__reduce__()

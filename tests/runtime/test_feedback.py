@@ -40,7 +40,6 @@ def labels(grace, name):
 
 
 def test_a_run_is_labelled_as_soon_as_it_has_ended(grace):
-    """Nobody has to flush; each label stays, and the newest is the last."""
     name = finished(grace)
     assert grace.feedback(name, True) is None
     grace.feedback(name, 0.25, "test", by="ana", note="half of it", probability=0.5)
@@ -58,22 +57,14 @@ def test_a_run_is_labelled_as_soon_as_it_has_ended(grace):
     ("arguments", "message"),
     [
         ({"correct": float("nan")}, r"correct must be a number from 0 to 1, True or False \(got nan\)"),
-        ({"correct": 2}, r"correct must be .* \(got 2\)"),
-        ({"correct": -0.1}, r"correct must be"),
         ({"correct": "yes"}, r"correct must be .* \(got 'yes'\)"),
-        ({"correct": None}, r"correct must be"),
         ({"correct": np.array([1, 0])}, r"correct must be .* \(got ndarray\)"),
-        ({"source": ""}, r"source must be a name of at most 40 letters"),
-        ({"source": "a b"}, r"source must be .* \(got 'a b'\)"),
-        ({"source": "x" * 41}, r"source must be"),
-        ({"source": "scorer:exact"}, r"source must be"),
+        ({"source": "a b"}, r"source must be a name of at most 40 letters.* \(got 'a b'\)"),
         ({"source": 3}, r"source must be"),
         ({"by": 3}, r"by must be a string \(got 3\)"),
-        ({"note": b"x"}, r"note must be a string"),
         ({"probability": 0}, r"probability must be above 0"),
         ({"probability": 1.5}, r"probability must be a number from 0 to 1 \(got 1.5\)"),
         ({"trace_id": ""}, r"trace_id must be the id of a trace"),
-        ({"trace_id": None}, r"trace_id must be the id of a trace"),
         ({"source": "audit"}, r"source 'audit' needs probability=…"),
     ],
 )
@@ -108,7 +99,6 @@ def test_what_a_run_records_is_no_label(grace):
 
 
 def test_a_trace_that_is_not_there_is_named(grace):
-    """Unknown, deleted and open runs; each error says which it is."""
     with pytest.raises(gk.UnknownTrace, match="no trace kp:trace:nobody in the store") as caught:
         grace.feedback("nobody", True)
     assert "kp:trace:nobody" == caught.value.trace_id
@@ -141,16 +131,6 @@ def test_secrets_and_lengths(grace, tmp_path):
     assert (True, 200) == ("[REDACTED:email]" in second["by"], len(second["by"]))
     grace.close()
     assert [] == [path for path in tmp_path.iterdir() if KEY.encode() in path.read_bytes()]
-
-
-def test_an_audit_needs_the_rate_of_its_gate(grace):
-    """Either the trace states it, or the caller does."""
-    store = grace.store
-    decisions = [{"action": "pay", "outcome": "executed", "level": "silent", "audit": {"rate": 0.1, "selected": True}}]
-    put(store, document("gated", decisions=decisions), document("free"))
-    grace.feedback("gated", True, "audit")
-    grace.feedback("free", True, "audit", probability=0.1)
-    assert 2 == store.count(feedback_source="audit")
 
 
 def test_a_store_that_keeps_no_feedback_is_named():
@@ -197,7 +177,6 @@ def store():
 
 
 def stored(store, data, **defaults):
-    """How many labels were stored, and what was said of the other rows."""
     results = list(store_feedback(store, io.BytesIO(data if isinstance(data, bytes) else data.encode()), "f", **defaults))  # fmt: skip
     problems = [str(result) for result in results if isinstance(result, InvalidRecord)]
     return sum(result for result in results if not isinstance(result, InvalidRecord)), problems

@@ -44,7 +44,6 @@ def test_auto_asks_at_a_terminal(monkeypatch, terminal, is_asked):
 
 
 def test_the_ledger_is_the_store_where_it_keeps_actions(tmp_path):
-    """A store of the user's without actions leaves them in memory."""
     lasting = make_grace(store=f"sqlite:///{tmp_path}/t.db")
     LedgerEntry(lambda: lasting._gates().ledger, "key").claim()
     assert b"running" in lasting.store.action("key")
@@ -53,19 +52,7 @@ def test_the_ledger_is_the_store_where_it_keeps_actions(tmp_path):
     assert gates.in_memory is gates.ledger
 
 
-@pytest.mark.parametrize(("judge", "asked"), [("always", 1), ("never", 0)])
-def test_a_gate_is_judged_where_it_asks_for_that(judge, asked):
-    """The level follows from the judgement, which stands in the entry."""
-    model, seen = ScriptedJudge(0.1), []
-    grace = make_grace(evaluator=model, reviewer=ScriptedReviewer("proceed", "proceed"), profile="strict")
-    with capture() as captured:
-        grace.gate(judge=judge)(lambda: seen.append(model.asked))()
-    (entry,) = captured.only.grace["decisions"]
-    assert ([asked], bool(asked)) == (seen, "evaluation" in entry)
-
-
 def test_confidence_that_cannot_be_computed_asks_for_help(monkeypatch):
-    """Whatever breaks in it, the action needs a person."""
     reviewer = ScriptedReviewer("proceed")
     grace = make_grace(reviewer=reviewer)
 
@@ -166,7 +153,6 @@ def test_defaults_are_no_statement():
 
 
 def test_thresholds_of_the_environment_hold_for_policies_in_code(monkeypatch):
-    """An argument does not: in one place, a policy may be an exception."""
     policies = {"wire": gk.Policy(thresholds=MILD, unmeasured="silent")}
     argument = make_grace(policies=policies, threshold_silent=0.95)._gates().entry_for("wire")
     assert MILD == argument.thresholds
@@ -176,7 +162,6 @@ def test_thresholds_of_the_environment_hold_for_policies_in_code(monkeypatch):
 
 
 def test_two_inboxes_of_one_action_become_one():
-    """The runtime's and the gate's own: the stricter settings hold."""
     grace = make_grace(policies={"wire": gk.Policy(floor="confirm", reviewer=gk.InboxReviewer("1h", group=["a", "b"]))})
     spec = GateSpec(reviewer=gk.InboxReviewer("2h", "skip", group="b", quorum=2))
     found = grace._gates().policy_for("wire", spec).reviewer
@@ -184,7 +169,6 @@ def test_two_inboxes_of_one_action_become_one():
 
 
 def level_of(grace, before=lambda grace: None, **gate):
-    """The entry of a gated action after `before`."""
     with grace.run("work") as run:
         before(grace)
         with contextlib.suppress(gk.ActionCancelled):
@@ -262,7 +246,6 @@ def test_when_needed_asks_no_judge_where_a_floor_decides():
 
 
 def under_trio(scene):
-    """What a coroutine function returns under trio."""
     return pytest.importorskip("trio").run(scene)
 
 
@@ -322,7 +305,6 @@ def test_a_gate_that_needs_asyncio_names_it(reviewer):
 
 
 def test_a_judge_and_an_inbox_that_need_asyncio_name_it():
-    """No judgement becomes a fallback for that reason."""
     grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
     for verb in (
         lambda: gk.LLMSelfEvaluator(lambda prompt: "0.8").aevaluate("q", "a"),

@@ -22,7 +22,6 @@ STRICT = gk.Thresholds(math.inf, 0.8, 0.5)
 
 @pytest.fixture(scope="module")
 def fitted():
-    """A profile that was fitted on drawn runs."""
     runs, labels = drawn_runs(120, seed=3)
     return cal.fit(runs, labels).with_thresholds(gk.Thresholds(math.inf, 0.6, 0.2))
 
@@ -35,12 +34,10 @@ def saved(fitted, tmp_path):
 
 
 def make_grace(**settings):
-    """A runtime whose reviewer agrees to everything, unless it has another."""
     return make_runtime(**{"reviewer": lambda request: gk.InterventionResponse("proceed"), **settings})
 
 
 def run(grace, *, gates=1, **gate):
-    """The trace of a run that calls a tool, then a gated action."""
     look = grace.tool(lambda word: f"found {word}", name="look")
     act = grace.gate(**gate)(lambda: "done")
     with capture() as captured, grace.run("Look and act"):
@@ -111,7 +108,6 @@ def test_a_file_that_cannot_be_used_is_an_error(content, problem, argument, tmp_
     ],
 )  # fmt: skip
 def test_stated_thresholds_come_before_those_of_the_profile(settings, carried, expected):
-    """The argument first, then each setting that is stated, then the profile, then the default."""
     assert expected == make_grace(profile=Learned(thresholds=carried), **settings).thresholds
 
 
@@ -157,7 +153,6 @@ def test_the_record_of_a_learned_confidence():
 
 @pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), 7])
 def test_a_failing_profile_leaves_a_marked_fallback(failure):
-    """The trace is kept; its confidence is that of the formula and says so."""
     grace = make_grace(profile=Learned(failure))
     trace = run(grace, floor="deny", gates=0)
     record = trace.grace["confidence"]
@@ -171,14 +166,6 @@ def test_a_failing_profile_leaves_a_marked_fallback(failure):
 def test_a_formula_that_was_chosen_is_no_fallback():
     record = run(make_grace(profile="strict")).grace["confidence"]
     assert {"fallback", "contributions", "mismatches", "fitted_at"}.isdisjoint(record)
-
-
-def test_mismatches_stand_in_the_trace_and_in_the_status():
-    grace = make_grace(profile=Learned(mismatches=["the model is now b"]), on_mismatch="report")
-    trace = run(grace)
-    assert ("the model is now b",) == trace.confidence.mismatches == trace.decisions[0].mismatches
-    assert ["the model is now b"] == grace.status()["profile"]["mismatches"]
-    assert () == trace.decisions[0].evidence_gaps
 
 
 def test_the_status_describes_profile_and_promise(fitted):
@@ -254,12 +241,16 @@ def test_a_judgement_before_the_gate_reaches_the_profile(judge, asked):
 
 @pytest.mark.parametrize("mode", ["report", "tighten", None])
 def test_gates_tighten_on_a_mismatch_unless_it_is_only_reported(mode):
+    difference = "the model is now b"
     grace = make_grace(
-        profile=Learned(0.95, mismatches=["the model is now b"]), on_mismatch=mode, reviewer=ScriptedReviewer("proceed")
+        profile=Learned(0.95, mismatches=[difference]), on_mismatch=mode, reviewer=ScriptedReviewer("proceed")
     )
-    (decision,) = run(grace).decisions
+    trace = run(grace)
+    (decision,) = trace.decisions
     assert ("silent" if mode == "report" else "confirm") == decision.level
     assert (mode != "report") == bool(decision.evidence_gaps)
+    assert (difference,) == trace.confidence.mismatches == decision.mismatches
+    assert [difference] == grace.status()["profile"]["mismatches"]
 
 
 def test_a_refuted_promise_makes_the_gate_ask():
@@ -343,7 +334,6 @@ def test_a_shadow_decides_beside_the_first(shadow, score, level):
 
 
 def test_floors_and_gaps_hold_for_a_shadow():
-    """Its level is what the gate would have done with it as the profile."""
     reviewer = ScriptedReviewer("proceed", "proceed")
     floor = run(make_grace(unmeasured="notify", shadow=Learned(1.0), reviewer=reviewer), floor="confirm").decisions[0]
     assert "confirm" == floor.shadow["level"]
@@ -368,7 +358,6 @@ def test_a_failing_shadow_changes_nothing(failure):
 
 @pytest.mark.parametrize(("rate", "selected"), [(1.0, True), (1e-300, False)])
 def test_an_action_that_runs_unasked_is_drawn(rate, selected):
-    """The draw stands in its entry, and the store finds the run by a tag."""
     grace = make_grace(unmeasured="notify", audit_rate=rate, sample_rate=0.0)
     trace = run(grace)
     assert {"rate": rate, "selected": selected} == trace.decisions[0].audit
@@ -397,12 +386,10 @@ def test_audits_are_drawn_at_their_rate_and_apart_from_the_program_s_numbers():
 
 
 def lenient(profile):
-    """The profile with thresholds that let nearly everything run."""
     return profile.with_thresholds(gk.Thresholds(0.01, 0.01, 0.01))
 
 
 def act_as(grace, *, agent="clerk", tools=("find",), action="pay", **run):
-    """The decision about an action of an agent that has called tools."""
     act = grace.gate(name=action)(lambda: "done")
     with capture() as captured, grace.run("Send order 1", name=agent, **run):
         for name in tools:
@@ -413,7 +400,6 @@ def act_as(grace, *, agent="clerk", tools=("find",), action="pay", **run):
 
 
 def test_the_agent_that_a_profile_was_fitted_on_runs_unasked(fitted):
-    """The decision states the digest of the profile that made it."""
     grace = make_grace(profile=lenient(fitted))
     decision = act_as(grace, tools=("find", "send"))
     assert ("silent", (), ()) == (decision.level, decision.mismatches, decision.evidence_gaps)

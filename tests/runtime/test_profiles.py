@@ -12,7 +12,6 @@ import pytest
 import grace_kp as gk
 from grace_kp.confidence import PROFILES, ConfidenceFactors, ConfidenceScore
 from grace_kp.errors import GraceError, SettingsError
-from grace_kp.gating import Policy
 from grace_kp.runtime._choices import ProfileChoice
 from grace_kp.runtime._profiles import ProfileInUse, Trust, copy_json, open_profile
 from grace_kp.settings import Settings
@@ -64,7 +63,6 @@ def test_an_interrupt_by_the_user_stays_one():
 
 
 def test_only_messages_of_our_own_are_repeated():
-    """Any other message may quote the contents of the run."""
     assert "the profile learned failed (ValueError)" == measure(Learned(ValueError("secret of the run"))).problem
     assert "the profile learned failed (GraceError: no head)" == measure(Learned(GraceError("no head"))).problem
 
@@ -93,7 +91,6 @@ def test_what_a_trace_could_not_hold_is_replaced():
 
 
 def test_a_profile_of_factors_alone_is_asked_for_them():
-    """It needs no document, and its failures are marked as well."""
 
     class Plain:
         name = "plain"
@@ -189,22 +186,6 @@ def test_each_mismatch_is_logged_once(caplog):
         trust.add_mismatches([f"the model is now {number}"])
     described = trust.describe()
     assert ("tighten", 50) == (described["on_mismatch"], len(described["mismatches"]))
-
-
-@pytest.mark.parametrize(
-    ("thresholds", "hint"),
-    [
-        (0.5, r"not float; pass Thresholds\(silent=0.9"),
-        ({"silent": 0.8}, r"not dict; pass Thresholds.from_dict"),
-        (gk.DynamicThresholds(), r"not DynamicThresholds; pass its .current"),
-        (gk.Thresholds, "not type; pass"),
-    ],
-)
-def test_thresholds_of_another_type_are_refused(thresholds, hint):
-    """Where they are passed in, with what to write instead."""
-    for make in (gk.Grace, gk.ConfidenceCalculator, Policy):
-        with pytest.raises(TypeError, match=f"thresholds must be a Thresholds, {hint}"):
-            make(thresholds=thresholds)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,6 @@ def test_every_scorer_scores_every_run_in_order():
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
 def test_a_scorer_that_fails_costs_its_entry_only(error):
-    """The error stands in the trace, and the next scorer goes on."""
 
     def fail(_trace):
         raise error
@@ -76,7 +75,6 @@ def test_a_scorer_that_hangs_is_abandoned():
 
 
 def test_runs_that_a_scorer_makes_are_not_scored():
-    """A scorer that runs an agent of its own would never end."""
     watched = Watched(Scorer("a", lambda _trace: watched.scorers.expect("inner") or float(not may_wait())))
     assert [{"name": "a", "score": 1.0}] == watched.finish(1)
     assert (True, False) == (watched.scorers.is_own("inner"), watched.scorers.is_own("inner"))
@@ -130,7 +128,6 @@ class TestCallables:
         assert [{"name": "helpful", **expected}] == entries(helpful)
 
     def test_several_scores_have_names_of_their_own(self):
-        """A mapping gives an entry for each name; None gives none."""
         assert [{"name": "a", "score": 0.1}] == entries(lambda _: {"a": 0.1, "b": None})
         assert [] == entries(lambda _: None)
 
@@ -144,7 +141,6 @@ class TestCallables:
 
 class TestKinds:
     def test_a_trace_scorer_is_called_as_it_is(self):
-        """Anything with a name that scores traces needs no adapter."""
 
         class Mine:
             name = "mine"

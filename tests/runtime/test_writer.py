@@ -41,18 +41,18 @@ def test_a_run_that_cannot_be_finished_is_reported_and_the_next_is_stored(writer
 
 
 def test_a_store_that_cannot_write_loses_nothing(pipeline, store, caplog):
-    """Records wait in memory; the failure is logged once, and so is its end."""
     failing = Failing(store)
     writer = Writer(lambda: failing, pipeline)
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
         writer.submit(1)
         writer.write_now()  # waits where the worker is just writing
         assert not writer.flush(0.0)
+        assert ["after 1"] == pipeline.followed  # whoever waits for the run goes on
         assert "the store cannot write: the disk is full" == writer.stats()["last_error"]
         failing.broken = False
         assert writer.flush()
     assert ["the store cannot write: the disk is full", "the store writes again"] == caplog.messages
-    assert (1, 1) == (store.count(), writer.stats()["written"])
+    assert (1, 1, ["after 1"]) == (store.count(), writer.stats()["written"], pipeline.followed)
     writer.close()
 
 
@@ -97,7 +97,6 @@ async def test_an_event_loop_never_waits_for_room(pipeline, store):
 
 
 def test_a_store_that_fails_does_not_hold_up_agents(pipeline, store):
-    """What cannot be stored now is stored later; nobody waits for a store that is known to fail."""
     failing = Failing(store)
     writer = Writer(lambda: failing, pipeline, WriterLimits(durability="every_run"))
     for number in range(20):
@@ -128,7 +127,6 @@ def test_only_a_writer_that_lags_behind_is_waited_for(pipeline, store, monkeypat
 
 
 def test_records_are_stored_before_a_caller_goes_on(writer, store):
-    """A question to a person is stored before the person is asked."""
     assert writer.put_now(lambda: [record(5)])
     assert [5] == ids(store.query())
 
@@ -155,22 +153,7 @@ def test_a_full_stack_while_the_worker_is_woken_submits_the_run_once(writer, sto
     assert [1] == ids(store.query())
 
 
-def test_what_ends_while_a_runtime_closes_is_stored(writer, pipeline, store):
-    """A run that ends after the last flush is written before the store is closed."""
-    give_up = pipeline.give_up
-
-    def ends_a_run():
-        give_up()
-        writer.submit(2)
-
-    pipeline.give_up = ends_a_run
-    writer.submit(1)
-    writer.close()
-    assert [2, 1] == ids(store.query())
-
-
 def test_a_flush_whose_time_is_over_leaves_the_rest_to_the_worker(writer, store):
-    """However much waits, flush(0) settles a bounded part of it."""
     writer._worker.stop(0)
     for number in range(1_000):
         writer.submit(number)
@@ -219,7 +202,6 @@ def test_a_thread_that_writes_and_is_interrupted_by_a_flush_writes_everything_on
 
 
 def test_a_mark_is_passed_when_what_follows_is_under_way(writer, pipeline):
-    """Whoever flushes waits for what follows next."""
     seen = []
     mark = Mark()
     pipeline.add = lambda stored: seen.append(mark.is_passed)
@@ -262,7 +244,6 @@ def test_a_journal_that_cannot_be_written_at_the_end_is_reported(pipeline, store
 
 
 def test_a_run_that_ends_while_the_writer_closes_is_stored(writer, store):
-    """Its thread saw the writer open, and nobody else would write it."""
     stop = writer._worker.stop
     writer._worker.stop = lambda seconds: (stop(seconds), writer._queue.append(1))
     writer.close()
@@ -270,7 +251,6 @@ def test_a_run_that_ends_while_the_writer_closes_is_stored(writer, store):
 
 
 def test_what_waits_at_exit_is_written_though_the_writer_was_closed(pipeline, store, capfd):
-    """The store may have been busy when it was closed."""
     failing = Failing(store)
     writer = Writer(lambda: failing, pipeline)
     writer.submit(1)
@@ -282,7 +262,6 @@ def test_what_waits_at_exit_is_written_though_the_writer_was_closed(pipeline, st
 
 
 def test_an_interrupted_exit_reports_what_is_not_stored(writer, capfd, monkeypatch):
-    """A second Ctrl-C ends the wait, not the report."""
     with writer._settling:
         writer.submit(1)
         monkeypatch.setattr(writer, "flush", lambda timeout: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -304,21 +283,6 @@ def test_a_store_that_hangs_does_not_hold_up_closing(writer, store, monkeypatch)
         assert (False, []) == (thread.is_alive(), closed)
 
 
-def test_the_journal_does_not_grow_while_the_store_fails(pipeline, store):
-    """What is news then is collected when the store writes again."""
-    failing, collected = Failing(store), []
-    failing.journal = lambda rows: failing.put(())
-    writer = Writer(lambda: failing, pipeline)
-    pipeline.has_open_runs = True
-    pipeline.journal = lambda: (collected.append(1), iter([[JournalEntry("kp:trace:1", 0, b"{}")]]))[1]
-    for _ in range(3):
-        writer._outage._retry_at = 0.0
-        writer._write_journal()
-    assert [1] == collected
-    failing.broken = pipeline.has_open_runs = False
-    writer.close()
-
-
 def test_marks_do_not_count_as_runs(pipeline, store):
     """Waiting until a run is stored takes no room from other runs."""
     writer = Writer(lambda: store, pipeline, WriterLimits(max_pending_bytes=1, durability="every_run"))
@@ -334,7 +298,6 @@ def test_marks_do_not_count_as_runs(pipeline, store):
 @pytest.mark.parametrize("limits", [{"durability": "every_run"}, {"overflow": "wait", "max_pending_bytes": 1}])
 @pytest.mark.parametrize("lock", ["store", "pending", "worker", "pipeline"])
 def test_a_thread_that_holds_what_the_writer_needs_does_not_wait_for_it(pipeline, store, limits, lock, monkeypatch):
-    """A finalizer may end a run anywhere, such as inside a query."""
     writer = Writer(lambda: store, pipeline, WriterLimits(**limits))
     writer.store()
     waits = []
@@ -357,19 +320,6 @@ def test_runs_are_stored_in_the_order_in_which_they_ended(writer, pipeline, stor
     assert writer.flush()
     assert ([1, 2, 3], [3, 2, 1]) == (pipeline.settled, ids(store.query()))
     assert ["after 1", "after 2", "after 3"] == pipeline.followed
-
-
-def test_a_store_that_cannot_write_holds_up_nobody_who_waits_for_the_run(pipeline, store):
-    """The pipeline goes on once; the record is stored later."""
-    failing = Failing(store)
-    writer = Writer(lambda: failing, pipeline)
-    writer.submit(1)
-    assert not writer.flush(0.0)
-    assert ["after 1"] == pipeline.followed
-    failing.broken = False
-    assert writer.flush()
-    assert (["after 1"], [1]) == (pipeline.followed, ids(store.query()))
-    writer.close()
 
 
 def test_the_complete_version_of_a_run_replaces_the_one_that_waits(pipeline, store):
@@ -395,7 +345,6 @@ def test_flush_is_false_while_runs_are_not_complete(writer, pipeline, store):
 
 
 def test_closing_gives_up_waiting_and_later_runs_are_stored_at_once(writer, pipeline, store):
-    """After closing nobody is left to wait for a judgement."""
     writer.submit(1)
     writer.close(timeout=0.0)
     assert (True, [1]) == (pipeline.given_up, ids(store.query()))
@@ -409,17 +358,6 @@ def test_runs_of_dead_processes_are_settled_first(writer, pipeline, store):
     assert writer.flush()
     assert writer.flush()
     assert {1, 91} == set(pipeline.settled)
-
-
-def test_the_status_shows_every_count():
-    """A runtime that has recorded nothing has no writer and no counts."""
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
-        assert {} == grace.status()["writer"]
-        with grace.run("x"):
-            pass
-        assert grace.flush()
-        counts = grace.status()["writer"]
-    assert (1, 1, 0, 0, 0) == tuple(counts[name] for name in ("settled", "written", "dropped", "lost", "pending"))
 
 
 def test_rows_of_the_journal_survive_a_failed_write(tmp_path):

@@ -21,7 +21,6 @@ def store(url):
 
 @pytest.fixture
 def small_windows(monkeypatch):
-    """Make a few runs take every path that a million takes."""
     for name, value in (("_search.FEW", 0), ("_search.FIRST_WINDOW", 2), (".OLD_BATCH", 2), (".BATCH", 3)):
         monkeypatch.setattr(f"grace_kp.store._catalog{name}", value)
 

@@ -23,12 +23,10 @@ TEXTS = st.text("aAbBßſ京都の天 \n\"'", max_size=12)
 
 
 def at(number):
-    """Return the time of a run within a minute."""
     return f"2026-01-01T00:00:{number:02d}.000Z"
 
 
 def run(name, *, agent=None, domain="default", score=0.5, confidence=0.5, success=True, **fields):
-    """Return a document with these facts in the places where a catalog looks."""
     made = document(name, **fields)
     made["metadata"].update(task_domain=domain, quality_score=score, success=success)
     made["outcome"]["confidence"] = confidence
@@ -39,12 +37,10 @@ def run(name, *, agent=None, domain="default", score=0.5, confidence=0.5, succes
 
 
 def found(catalog, **conditions):
-    """Return the names of the runs that a catalog finds, sorted."""
     return sorted(row.id.removeprefix("kp:trace:") for row in catalog.find(CatalogQuery(**conditions)).rows)
 
 
 def judged(model, tokens, *, fallback=False):
-    """Return `grace.evaluation` of one call."""
     return {"calls": 1, "tokens": tokens, "self_evaluation": {"score": 0.5, "model": model, "fallback": fallback}}
 
 
@@ -77,7 +73,6 @@ def runs(draw):
 
 
 def optional(*values):
-    """None more often than a value."""
     return st.one_of(st.none(), st.none(), st.sampled_from(values))
 
 
@@ -92,18 +87,15 @@ queries = st.builds(
 
 
 def level_of(made):
-    """The strictest level of the gates of a run."""
     return max((entry["level"] for entry in made["grace"]["decisions"]), key=LEVELS.index, default="none")
 
 
 def text_of(made):
-    """What is searched."""
     texts = [made["task"]["objective"], made["outcome"]["result_summary"], made["steps"][0]["content"]]
     return searchable("\n".join(texts))
 
 
 def meets(made, labelled, query):
-    """Whether a run meets a query, condition by condition."""
     grace, metadata, scores = made["grace"], made["metadata"], made["grace"]["scores"]
     scored = [entry for entry in scores if query.scorer in {None, entry["name"]}]
     if query.scorer_passed is not None:
@@ -132,7 +124,6 @@ def meets(made, labelled, query):
 
 
 def pages(catalog, query, limit=2):
-    """All rows, page by page to the oldest, and again back to the newest."""
     page = catalog.find(query, limit=limit)
     assert page.newer is None
     found = [page]
@@ -147,7 +138,6 @@ def pages(catalog, query, limit=2):
 
 
 def figures(documents, first, last):
-    """Sums over the runs of a period, as plain numbers."""
     made = [item for item in documents if first <= item["metadata"]["created_at"][:10] <= last]
     confidences = [item["outcome"]["confidence"] for item in made]
     evaluations = [item["grace"]["evaluation"] for item in made if "evaluation" in item["grace"]]
@@ -175,7 +165,6 @@ def figures(documents, first, last):
 
 
 def plain(found):
-    """The figures of a catalog in the same form."""
     return {
         "runs": found.total.runs,
         "failed": found.total.failed,

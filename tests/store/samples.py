@@ -13,7 +13,6 @@ MARK = "MARKER-OF-WHAT-IS-DELETED"
 
 
 def record(number=0, **fields):
-    """Return a record with these columns."""
     values = {
         "id": f"kp:trace:{number}", "created_at": f"2026-01-01T00:00:{number % 60:02d}.000Z", "domain": "default", "score": 0.5,
         "success": True, "status": "completed", "text": f"objective {number}",
@@ -28,12 +27,10 @@ def record(number=0, **fields):
 
 
 def ids(traces):
-    """Return the numbers of traces of `record`."""
     return [int(trace.id.rpartition(":")[2]) for trace in traces]
 
 
 def document(name, *, created_at="2026-01-01T00:00:00.000Z", text="", **grace):
-    """Return a trace with these facts under `grace`."""
     return {
         "@context": "https://openknowledgepulse.org/schema/v1", "@type": "ReasoningTrace", "id": f"kp:trace:{name}",
         "metadata": {"created_at": created_at, "task_domain": "default", "success": True, "quality_score": 0.5},
@@ -51,7 +48,6 @@ def left(store):
 
 
 def holding(folder, mark=MARK):
-    """The files below a folder that hold the mark, byte by byte."""
     return sorted(
         path.name for path in Path(folder).rglob("*") if path.is_file() and mark.encode() in path.read_bytes()
     )
@@ -85,7 +81,6 @@ class Own:
 
 
 def file_with_a_run(folder):
-    """Return the path of a closed store with the run 0."""
     store = SqliteStore(folder / "t.db")
     store.put([record(0)])
     store.close()
@@ -93,12 +88,10 @@ def file_with_a_run(folder):
 
 
 def rescue_files(path):
-    """Return the names of the rescue files of a store."""
     return sorted(file.name for file in path.parent.iterdir() if ".rescue-" in file.name)
 
 
 def stored(path):
-    """Return the numbers of the runs that the next process finds in a store."""
     store = SqliteStore(path)
     found = sorted(ids(store.query()))
     store.close()

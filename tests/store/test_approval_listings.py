@@ -16,7 +16,6 @@ PENDING = {"states": ["pending"]}
 
 @pytest.fixture
 def plan(store):
-    """Explains the listing of a query."""
 
     def explain(query, actions=None):
         with store.use() as connection:
@@ -44,7 +43,6 @@ def plan(store):
     ],
 )  # fmt: skip
 def test_a_listing_reads_an_index_in_order(plan, query, actions, index):
-    """It sorts nothing, so it ends with the last row that is asked for."""
     details = plan(query, actions)
     assert any(detail.endswith(f"approvals USING INDEX {index}") for detail in details)
     assert not any("TEMP B-TREE" in detail or detail == "SCAN approvals" for detail in details)
@@ -80,7 +78,6 @@ def test_what_is_open_follows_from_the_state(store):
 
 
 def test_deleted_contents_leave_no_bytes(tmp_path, store, url):
-    """Neither in the file nor in its log, also while another process has it open."""
     other = open_store(url)
     with store.approvals.transaction() as writes:
         for number in range(1, 50):

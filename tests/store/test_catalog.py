@@ -34,7 +34,6 @@ STEPS = st.lists(
 
 @pytest.fixture(params=["memory", "sqlite"])
 def opened(request):
-    """Return a function that opens a new store with its catalog."""
     with tempfile.TemporaryDirectory() as folder:
         made, numbers = [], itertools.count()
 
@@ -106,7 +105,6 @@ def test_figures_are_sums_over_the_runs(opened, small_windows, steps):
 
 
 def test_a_row_shows_the_run(opened):
-    """Each field comes from the place where a trace has it."""
     store, catalog = opened()
     put(
         store,
@@ -129,7 +127,6 @@ def test_a_row_shows_the_run(opened):
 
 
 def test_names_are_listed_by_frequency(opened):
-    """Agents, domains, statuses, tags and scorers that occur; an unknown kind is refused."""
     store, catalog = opened()
     put(
         store,
@@ -157,7 +154,6 @@ def test_more_runs_in_a_millisecond_than_positions(opened):
 
 
 def test_a_search_whose_time_is_up_states_how_far_it_got(opened, small_windows):
-    """Each call gets on, and the caller reaches the end."""
     store, catalog = opened()
     put(
         store,
@@ -176,7 +172,6 @@ def test_a_search_whose_time_is_up_states_how_far_it_got(opened, small_windows):
 
 @pytest.fixture
 def has_caught_up(monkeypatch):
-    """An event that is set when a catalog has indexed the run "last"."""
     advance, is_done = Catalog._advance, threading.Event()
 
     def watched(self, **options):
@@ -190,7 +185,6 @@ def has_caught_up(monkeypatch):
 
 
 def test_it_follows_in_the_background(opened, has_caught_up):
-    """What is stored after `follow` is found without another call."""
     store, catalog = opened()
     catalog.follow()
     put(store, run("last"))
@@ -267,7 +261,6 @@ def test_progress_counts_what_is_not_indexed_yet(store, catalog, monkeypatch):
 
 
 def test_one_who_cannot_write_waits_for_the_other(store, catalog):
-    """Nothing is raised; the rest is indexed afterwards."""
     put(store, run("a"))
     other = open_catalog(store)
     with other._writing():
@@ -277,7 +270,6 @@ def test_one_who_cannot_write_waits_for_the_other(store, catalog):
 
 
 def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, caplog, has_caught_up):
-    """No caller sees an error in the background."""
     monkeypatch.setattr("grace_kp.store._catalog.FAILED_SECONDS", 0.01)
     failures = []
 
@@ -296,13 +288,11 @@ def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, c
 
 
 def changes_of(store, above=0):
-    """The names of runs with a larger number, in the order of their numbers."""
     return [found.id.removeprefix("kp:trace:") for found in store.changes().after(above, 100)]
 
 
 @pytest.mark.parametrize("url", ["memory:", "sqlite"])
 def test_the_number_of_a_deleted_run_is_not_used_again(url, tmp_path):
-    """Whoever has read up to it would miss the next."""
     store = open_store(url if url == "memory:" else f"sqlite:///{tmp_path}/t.db")
     put(store, run("a"), run("b"), run("a"))
     newest = store.changes().newest_numbers()[0]

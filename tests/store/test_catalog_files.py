@@ -20,13 +20,11 @@ from grace_kp.runtime import record_of
 from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog, open_store
 from grace_kp.store._catalog_files import index_of
 from grace_kp.store._catalog_index import words_from
-from grace_kp.store._deletion import Selection, delete_rows, forget_index
 from tests.store.listed import ORDINARY, figures, found, meets, pages, plain, queries, run, runs
 from tests.store.samples import MARK, holding, put
 
 
 def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path, monkeypatch, store):
-    """`remains` names the file. The next deletion tries again, even if it finds no run."""
     put(store, run("b", text=MARK))
     catalog = open_catalog(store)
     catalog.refresh()
@@ -85,7 +83,6 @@ def test_another_store_at_the_path_gets_another_index(tmp_path, url):
 
 @pytest.mark.parametrize("contents", [b"", b"no database at all", b"SQLite format 3\0" + b"x" * 5_000])
 def test_a_damaged_file_is_built_again(tmp_path, url, contents, store):
-    """It holds nothing that is not in the store."""
     put(store, run("a"))
     index_of(store.path).write_bytes(contents)
     catalog = open_catalog(store)
@@ -137,27 +134,17 @@ def test_a_forked_child_opens_its_own_connections(tmp_path, url, store, catalog)
     assert ["a", "b"] == found(catalog)
 
 
-def test_a_reader_sees_one_state(catalog):
-    with catalog._reading() as connection:
-        before = connection.execute("SELECT COUNT(*) FROM facts").fetchone()
-        with catalog._writing() as writer:
-            writer.execute("DELETE FROM facts")
-        assert before == connection.execute("SELECT COUNT(*) FROM facts").fetchone()
-
-
 ROOT = Path(__file__).resolve().parents[2]
 PERIOD = ("2026-01-01", "2026-02-28")
 """Two months, in which most of the runs here began."""
 
 
 def inode(store):
-    """The file of the index; None if there is none."""
     path = index_of(store.path)
     return path.stat().st_ino if path.exists() else None
 
 
 def in_index(store, ask):
-    """What a function reads in the index."""
     connection = sqlite3.connect(index_of(store.path))
     try:
         return ask(connection)
@@ -170,7 +157,6 @@ def names(connection):
 
 
 def marked(name="b", **fields):
-    """A run with the mark in every field that an index keeps."""
     evaluation = {
         "calls": 1,
         "tokens": 2,
@@ -210,7 +196,6 @@ def test_nothing_of_a_deleted_run_is_left_and_the_rest_is_complete_at_once(tmp_p
 
 
 def is_listed(store):
-    """Whether the index holds every run of the store, in its newest version, and no other."""
     with store.use() as connection:
         stored = connection.execute("SELECT changed FROM traces ORDER BY 1").fetchall()
     return stored == in_index(store, lambda index: index.execute("SELECT number FROM runs ORDER BY 1").fetchall())
@@ -281,21 +266,6 @@ def test_the_newest_run_can_be_deleted_and_its_numbers_are_used_again(store, cat
     assert (["a"], ["c"], before) == (found(catalog, feedback=True), found(catalog, feedback=False), inode(store))
 
 
-def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, monkeypatch):
-    """It erases the runs itself, and builds nothing again."""
-    put(store, run("a"), run("b"), run("c"))
-    catalog.refresh()
-    before = inode(store)
-
-    def compare_and_forget(*args):
-        catalog.refresh(0)
-        return forget_index(*args)
-
-    monkeypatch.setattr("grace_kp.store._sqlite.forget_index", compare_and_forget)
-    assert store.delete(id="kp:trace:b").clean
-    assert (before, ["a", "c"]) == (inode(store), found(catalog))
-
-
 def test_an_index_of_a_store_that_a_backup_was_copied_into_is_built_again(tmp_path, store):
     """The copy has the identity of the store, and a run that the index no longer has."""
     put(store, run("a"), run("b"), run("c"))
@@ -330,7 +300,7 @@ DIE = """
 def test_a_crash_between_the_store_and_its_index_leaves_no_contents(
     tmp_path, store, catalog, url, statement, is_followed
 ):
-    """The next deletion removes the index, even if it finds no run. What it deletes itself is not all that the index holds."""
+    """The next deletion erases both runs, even if it finds no run itself."""
     put(store, run("a", text="kept"), marked(), run("c", text=MARK[:5]))
     catalog.refresh()
     command = [sys.executable, "-c", textwrap.dedent(DIE), url, statement]
@@ -369,7 +339,6 @@ def test_an_index_that_others_write_to_is_removed(tmp_path, store, catalog, monk
 
 
 def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog, monkeypatch):
-    """It may have been filled before the deletion."""
     put(store, marked())
     catalog.refresh()
     empty_log = _catalog_files._empty_log
@@ -383,13 +352,3 @@ def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog
     monkeypatch.setattr(_catalog_files, "_empty_log", empty_and_replace)
     assert store.delete(id="kp:trace:b").clean
     assert inode(store) is None
-
-
-def test_what_a_deletion_in_another_process_leaves_is_a_task_for_its_mark(tmp_path, store, catalog):
-    """Where that process could not lock the index yet, the index is removed rather than taken for clean."""
-    put(store, run("a"), marked(), run("c"))
-    catalog.refresh()
-    with store.use(write=True) as connection:
-        delete_rows(connection, Selection(id="kp:trace:b"))
-    assert store.delete(id="kp:trace:c").clean
-    assert (None, []) == (inode(store), holding(tmp_path))

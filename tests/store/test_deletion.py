@@ -28,7 +28,6 @@ from tests.store.samples import MARK, document, holding, left, put
 
 
 def test_retention_deletes_old_runs_when_new_ones_are_written(tmp_path):
-    """At most once a day, and nothing without the setting."""
     url = f"sqlite:///{tmp_path}/t.db"
     then = f"{datetime.now(UTC) - timedelta(days=31):%Y-%m-%dT%H:%M:%SZ}"
     store = open_store(url)
@@ -116,7 +115,6 @@ def marked_run(grace):
 
 
 def test_a_recorded_run_leaves_nothing_in_any_file(tmp_path):
-    """Table, journal, search text, index, scores, reports, write-ahead log; what was pending is written first."""
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
         grace.store.report("1", json.dumps({"troubles": {"x": 1}, "last_trouble": MARK, "dropped": 0}).encode())
         run = marked_run(grace)
@@ -131,7 +129,6 @@ def test_a_recorded_run_leaves_nothing_in_any_file(tmp_path):
 
 
 def test_beside_a_reader_the_report_says_what_remains(tmp_path, store):
-    """While somebody reads an old state, its bytes stay; when the reader has ended, any further delete removes them."""
     store._connection.execute("PRAGMA busy_timeout = 1")
     put(store, document("a", text=MARK), document("b"))
     reader = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
@@ -180,22 +177,7 @@ def test_a_delete_by_another_process_meanwhile_is_cleaned_up_too(tmp_path):
     second.close()
 
 
-def test_a_log_that_cannot_be_emptied_is_reported(tmp_path, store):
-    """The runs are deleted, so the failure is part of the report and no exception."""
-    put(store, document("a", text=MARK))
-    with store.use(write=True) as connection:
-        delete_rows(connection, Selection(id="kp:trace:a"))
-
-    def fail():
-        raise sqlite3.OperationalError("disk I/O error")
-
-    assert "could not be rewritten (disk I/O error)" in overwrite(Interrupted(store._connection, fail), store.path)
-    again = store.delete(id="kp:trace:a")
-    assert (0, True, []) == (again, again.clean, holding(tmp_path))
-
-
 def test_an_open_run_is_not_deleted(tmp_path):
-    """By id it is an error; by session it is reported; when it has ended it can be deleted."""
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
         with grace.run("open", session="s", user="ana") as run:
             grace._writer._write_journal()
@@ -210,7 +192,6 @@ def test_an_open_run_is_not_deleted(tmp_path):
 
 
 def test_a_run_of_a_dead_process_is_deleted_from_the_journal(tmp_path):
-    """Also where nobody has found it again yet."""
     path = tmp_path / "t.db"
     code = textwrap.dedent(f"""
         import sys, time

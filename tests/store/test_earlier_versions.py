@@ -40,7 +40,6 @@ def lines(path):
 
 
 def comparable(value, *, judged=False):
-    """A trace without its measured times and its sentences."""
     if isinstance(value, dict):
         return {
             key: comparable(part, judged=judged or key == "evaluation")
@@ -66,7 +65,6 @@ def numbered(folder):
 
 @pytest.fixture
 def opened(tmp_path):
-    """Opens a copy of the store that a version left."""
     graces = []
 
     def open_store(version):
@@ -82,14 +80,12 @@ def opened(tmp_path):
 
 @each_version
 def test_a_store_of_an_earlier_version_gives_the_same_traces(opened, version):
-    """To the letter, in the same order."""
     found = [trace.to_dict() for trace in opened(version).query(limit=50) if trace.id != INTERRUPTED]
     assert lines(EARLIER / version / "traces.jsonl") == found
 
 
 @each_version
 def test_a_store_of_an_earlier_version_answers_alike(opened, version):
-    """Every condition finds the traces that it found then."""
     store = opened(version)
     found = {
         name: [trace.id for trace in store.query(**query) if trace.id != INTERRUPTED] for name, query in QUERIES.items()
@@ -109,7 +105,6 @@ def test_a_run_that_was_open_in_an_earlier_version_is_found(opened, version):
 
 @each_version
 def test_traces_of_an_earlier_version_read_back_and_score_alike(version):
-    """Exported lines are valid, lose nothing, and are worth what they were."""
     scorer = gk.ValueScorer()
     for line in lines(EARLIER / version / "traces.jsonl"):
         trace = gk.ReasoningTrace.model_validate(line)

@@ -37,7 +37,6 @@ def store(path):
 
 
 def found(path):
-    """Return the runs that another process finds at a path."""
     code = """
         import sys
         from grace_kp.store import open_store
@@ -82,7 +81,6 @@ WAYS = [deleted, deleted_with_its_log, renamed, folder_removed, folder_renamed, 
 
 @pytest.mark.parametrize("displace", WAYS)
 def test_a_file_that_others_do_not_find_is_refused(store, path, displace):
-    """Every use says so, and nothing at the path is touched."""
     assert 1 == store.count()
     displace(path)
     before = path.exists()
@@ -128,19 +126,12 @@ def test_no_run_is_lost_in_a_file_that_was_displaced(path, displace):
 
 
 def test_a_file_that_is_put_back_is_used_again(store, path):
-    """The writer tries again, so nothing has to be restarted then."""
     path.parent.rename(path.parent.with_name("renamed"))
     with pytest.raises(gk.StoreError, match="deleted, moved or replaced"):
         store.put([record(2)])
     path.parent.with_name("renamed").rename(path.parent)
     store.put([record(2)])
     assert [1, 2] == found(path)
-
-
-def test_a_write_to_a_file_that_goes_meanwhile_is_an_error(store, path):
-    """Whoever wrote tries again, so that it is not only in a file that nobody finds."""
-    with pytest.raises(gk.StoreError, match="deleted, moved or replaced"), store.use(write=True):
-        path.unlink()
 
 
 @pytest.mark.parametrize("displace", [renamed, folder_renamed])

@@ -43,7 +43,6 @@ def wall():
 
 @pytest.fixture
 def table():
-    """The tables of an empty store."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     for statements in MIGRATIONS:
         for statement in statements:
@@ -76,7 +75,6 @@ def test_an_owner_in_this_process_is_alive(owners, table, clock, wall):
 
 
 def test_a_killed_process_that_was_not_reaped_is_dead_at_once(owners, table, wall, child):
-    """A supervisor may never wait for it."""
     lease(table, wall, pid=child.pid)
     assert set() == owners.dead(table)
     child.kill()
@@ -98,7 +96,6 @@ ctypes.CDLL(None).pthread_exit(None)
 
 
 def test_a_process_whose_first_thread_has_ended_is_alive(owners, table, wall):
-    """Another thread may still act. It is dead when that has ended, too."""
     with subprocess.Popen(
         [sys.executable, "-c", HEADLESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -114,19 +111,16 @@ def test_a_process_whose_first_thread_has_ended_is_alive(owners, table, wall):
 
 
 def state_of(pid):
-    """The state of the first task of a process, as the kernel shows it."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.parametrize("pid_of", [os.getppid, os.getpid])
 def test_a_number_that_was_used_again_is_another_process(owners, table, wall, pid_of):
-    """A process that started at another time is not the owner."""
     lease(table, wall, pid=pid_of(), start="1 x")
     assert {"other"} == owners.dead(table)
 
 
 def test_a_program_that_was_replaced_by_exec_is_dead(owners, table, wall):
-    """The number and the start of the process stay, the program does not."""
     lease(table, wall, start=f"{start_of(os.getpid())} another program")
     assert {"other"} == owners.dead(table)
 
@@ -163,7 +157,6 @@ def test_a_clock_that_is_set_forward_kills_nobody_that_was_seen(owners, table, c
 
 
 def test_a_clock_that_is_set_back_keeps_nobody_alive(owners, table, clock, wall):
-    """A lease from the future ends like any other."""
     lease(table, wall, where="elsewhere", ago=-8 * 3_600)
     assert set() == owners.dead(table)
     clock.now += LEASE_SECONDS + 1
@@ -181,7 +174,6 @@ def test_a_running_process_that_does_not_renew_has_more_time(owners, table, cloc
 
 
 def test_what_belongs_to_an_owner_without_a_lease_belongs_to_the_dead(owners, table):
-    """Rows that a process wrote after others had found it dead are found, too."""
     table.execute("INSERT INTO journal VALUES ('run', 7, 'a', x'')")
     table.execute("INSERT INTO completions VALUES ('run', 'b', 'judgement')")
     assert {"a", "b"} == owners.dead(table)
@@ -202,17 +194,6 @@ def test_when_a_renewal_is_due(owners, table, clock, wall):
     assert [(owners.id, wall())] == table.execute("SELECT id, seen FROM owners").fetchall()
 
 
-def test_a_lease_is_given_back_unless_something_depends_on_it(owners, table):
-    """So the table does not grow with every process."""
-    owners.release(table)
-    table.execute("INSERT INTO journal VALUES ('run', 0, ?, x'')", (owners.hold(table),))
-    owners.release(table)
-    assert 1 == table.execute("SELECT COUNT(*) FROM owners").fetchone()[0]
-    table.execute("DELETE FROM journal")
-    owners.release(table)
-    assert 0 == table.execute("SELECT COUNT(*) FROM owners").fetchone()[0]
-
-
 def test_a_place_that_the_system_hides_is_unknown(monkeypatch):
     """Where `/proc` shows the processes of another namespace, a number there is not the number here."""
     assert place().count("pid:[") == 1
@@ -221,7 +202,6 @@ def test_a_place_that_the_system_hides_is_unknown(monkeypatch):
 
 
 def test_systems_without_namespaces_have_the_name_of_the_machine(monkeypatch):
-    """Where the start of a process is unknown, only its end is certain."""
     monkeypatch.setattr(sys, "platform", "darwin")
     assert os.uname().nodename == place()
 
@@ -233,7 +213,6 @@ def leases(clock, wall):
 
 @pytest.fixture
 def child():
-    """A process that waits."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     yield process
     process.stdin.close()
@@ -242,7 +221,6 @@ def child():
 
 
 def test_a_process_that_has_ended_is_gone(leases, table, wall, child):
-    """At once, although its lease has not expired."""
     lease(table, wall, into="approval_processes", pid=child.pid)
     assert True is leases.is_alive(table, "other")
     child.kill()
@@ -294,7 +272,6 @@ JUDGEMENT = frozenset({"judgement"})
 
 @pytest.fixture
 def process(tmp_path, clock, monkeypatch):
-    """Opens the store as a process in a container of its own would."""
     stores = []
 
     def open_store():
@@ -383,7 +360,6 @@ def test_late_rows_of_a_journal_bring_no_run_back(process, clock):
 
 
 def test_rows_without_a_first_row_are_deleted(process, clock):
-    """Nothing can be made of them, and nobody else would delete them."""
     first, second = process(), process()
     first.journal([head(seq=3)])
     assert ([], []) == (given_up(clock, first, second), rows(second, "journal"))
@@ -426,7 +402,6 @@ def completed(number, **fields):
 
 
 def test_a_run_is_completed_once(process, clock):
-    """Of a process that lives after all and its successor, the first to complete the run wins."""
     first, second = process(), process()
     first.put([record(1, awaits=("judgement",)), record(2, awaits=("judgement",))])
     clock.now += LEASE_SECONDS + 1
@@ -451,7 +426,6 @@ def test_what_the_successor_cannot_add_the_living_process_adds(process, clock):
 
 
 def test_what_the_successor_cannot_add_another_process_takes(process, clock):
-    """It does not wait until the successor dies, too."""
     first, second, third = process(), process(), process()
     first.put([record(1, awaits=("judgement", "scores"))])
     clock.now += LEASE_SECONDS + 1

@@ -17,7 +17,6 @@ from tests.store.samples import document, ids, left, put, record
 
 
 def test_memory_is_bounded():
-    """The oldest go, and how many went is counted."""
     store = open_store("memory:?max_traces=3")
     store.put([record(n) for n in range(10)])
     assert ids(store.query()) == [9, 8, 7]
@@ -38,7 +37,6 @@ def test_the_run_that_was_not_stored_for_longest_goes_first():
 
 
 def test_nothing_but_what_is_stored_counts_towards_the_bound():
-    """Replaced documents and deleted runs make room, with their feedback."""
     store = open_store("memory:")
     store.put([record(1), record(2)])
     size = store.describe()["bytes"]
@@ -52,14 +50,12 @@ def test_nothing_but_what_is_stored_counts_towards_the_bound():
 
 
 def test_a_journal_is_not_kept():
-    """Memory does not outlive the process, so there is nothing to recover."""
     store = open_store("memory:")
     store.journal([JournalEntry("kp:trace:1", 0, b"{}")])
     assert [] == store.recover()
 
 
 def test_no_thread_sees_half_of_what_another_writes():
-    """A batch is seen whole, and so is a transaction on approvals."""
     store, done, seen = open_store("memory:"), threading.Event(), set()
     tables = store.approvals
 
@@ -83,7 +79,6 @@ def test_no_thread_sees_half_of_what_another_writes():
 
 
 def in_child(check):
-    """Return the exit code of a forked child that is 0 where the check holds."""
     child = os.fork()
     if child == 0:
         try:
@@ -113,7 +108,6 @@ def test_a_forked_child_begins_with_an_empty_store():
 
 
 def test_forks_while_other_threads_use_the_store():
-    """No child waits for a thread that it does not have."""
     store, done = open_store("memory:"), threading.Event()
 
     def work(base):

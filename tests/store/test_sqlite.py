@@ -17,14 +17,12 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.store import open_store
-from grace_kp.store._schema import READABLE
-from tests.store.samples import MARK, document, holding, ids, record, set_back
+from tests.store.samples import MARK, document, holding, ids, record
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_foreign_and_newer_files_are_refused(tmp_path):
-    """A text file, a newer schema, a folder that is a file."""
     text = tmp_path / "text.db"
     text.write_text("not a database, but long enough to be looked at " * 10)
     with pytest.raises(gk.StoreError, match="cannot be opened"):
@@ -87,7 +85,6 @@ def test_many_threads_and_processes_write_one_file(tmp_path):
 
 
 def test_a_full_disk_is_reported_and_counted(tmp_path):
-    """The agent goes on; what memory holds is written when there is room; what it cannot hold is counted."""
     code = textwrap.dedent("""
         import resource, signal, sys
         import grace_kp as gk
@@ -136,7 +133,6 @@ def url(tmp_path):
 
 
 def test_it_reads_and_leaves_nothing(url, tmp_path):
-    """No log of a writer stays beside the file."""
     reader = open_store(url, create=False)
     assert [2, 1, 0] == ids(reader.query())
     reader.close()
@@ -144,25 +140,10 @@ def test_it_reads_and_leaves_nothing(url, tmp_path):
 
 
 def test_ids_by_their_beginning(url):
-    """Sorted; characters that mean something in patterns stand for themselves."""
     reader = open_store(url, create=False)
     assert ["kp:trace:0", "kp:trace:1", "kp:trace:2"] == reader.ids("kp:trace:")
     assert [] == reader.ids("kp%")
     reader.close()
-
-
-def test_a_file_of_the_last_version_is_read_where_it_cannot_be_changed(url, tmp_path):
-    """A table that only writers need is not missed."""
-    connection = sqlite3.connect(tmp_path / "t.db")
-    connection.execute("DROP TABLE completions")
-    set_back(connection, READABLE)
-    connection.commit()
-    connection.close()
-    before = (tmp_path / "t.db").read_bytes()
-    reader = open_store(url, create=False)
-    assert [2, 1, 0] == ids(reader.query())
-    reader.close()
-    assert before == (tmp_path / "t.db").read_bytes()
 
 
 def test_a_file_written_before_this_version_is_opened_and_cleaned(tmp_path):
