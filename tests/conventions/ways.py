@@ -7,6 +7,7 @@ on whatever thread. Of the way of a tool argument only those count that are call
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import io
 import os
 import re
@@ -121,7 +122,7 @@ def approval(folder):
 
         def walk():
             changes = grace.approvals.watch()
-            caller = threading.Thread(target=gk.propagate(act), args=("ann", 5))
+            caller = threading.Thread(target=contextvars.copy_context().run, args=(act, "ann", 5))
             caller.start()
             grace.approvals.approve(next(iter(changes)).approval, by="ana")
             caller.join()
