@@ -16,6 +16,7 @@ from grace_kp.gating._decision import FACTS, Basis, Decision, Rules, RunConfiden
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drivers import EngineStep, Failed, InterventionHandler, Work, attempt, drive, drive_async
 from grace_kp.gating._engine import Execution, consent_to, execution
+from grace_kp.gating._inquiry import state_approval
 from grace_kp.gating._ledger import EarlierRun, InMemory, Ledger, LedgerEntry, idempotency_key
 from grace_kp.gating._modification import problem_with
 from grace_kp.gating._outcome import (
@@ -33,9 +34,9 @@ from grace_kp.gating._outcome import (
     raise_or_return,
     recorded_arguments,
 )
+from grace_kp.gating._paused import PausedInquiry, Questions
 from grace_kp.gating._policy import Policy, PolicySet, strictest_level
-from grace_kp.gating._request import InterventionRequest, InterventionResponse
-from grace_kp.gating._reviewer import ConfirmationFlow, Reviewer
+from grace_kp.gating._request import ConfirmationFlow, InterventionRequest, InterventionResponse, Reviewer
 from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
 from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer, InboxReviewer
 
@@ -71,10 +72,12 @@ __all__ = [
     "NotRun",
     "NotStarted",
     "Outcome",
+    "PausedInquiry",
     "PendingAnswer",
     "Policy",
     "PolicySet",
     "ProgramAnswer",
+    "Questions",
     "Raised",
     "RanBefore",
     "Returned",
@@ -102,6 +105,7 @@ __all__ = [
     "raise_or_return",
     "recorded_arguments",
     "resumable",
+    "state_approval",
     "strictest_level",
     "unshown_arguments",
     "view",

@@ -14,16 +14,17 @@ from grace_kp.gating._case import OWN, Consent, Coverage, GatedCall, Terms, resu
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import drive, drive_async
 from grace_kp.gating._engine import FunctionCall, execution, gated_call
+from grace_kp.gating._inquiry import Inquiry, decided_response, state_approval
 from grace_kp.gating._outcome import GateEntry, raise_or_return
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.record import HOST, argument_check, fitting, reseal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Approval, Inbox
     from grace_kp.gating._case import GateScope, Identifier, Resumable
-    from grace_kp.gating._drivers import EngineStep
+    from grace_kp.gating._drivers import Steps
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._policy import Policy
 
@@ -52,7 +53,10 @@ class GatedAction:
         _check(self.action)
         self.name: str = name or getattr(self.action, "__name__", None) or type(self.action).__name__
         self.signature = inspect.signature(self.action)
-        self.hidden = _own_object(self.action, self.signature)
+        owner = getattr(self.action, "__qualname__", "").rpartition(".")[0]
+        first = next(iter(self.signature.parameters), None)
+        is_method = bool(owner) and not owner.endswith("<locals>")
+        self.hidden = first if is_method and first in {"self", "cls", "mcs"} else None
         self.injected = HOST.injected(self.action) & self.signature.parameters.keys()
         self.terms = Terms.of(self.action, self.signature, self.hidden, stated or {}, self.injected)
         self.action = reseal(self.action, self.terms.sealed)
@@ -68,7 +72,6 @@ class GatedAction:
         return declared_types(self.action, self.signature)
 
     def schema(self) -> Mapping[str, Any]:
-        """Return the JSON schema of the parameters."""
         if self._schema is None:
             from grace_kp.approvals import schema_of
 
@@ -76,26 +79,21 @@ class GatedAction:
             self._schema = schema_of(self.signature, self.types(), leave_out=leave_out)
         return self._schema
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        """Return the arguments of a call."""
-        return self.signature.bind(*_fill_places(self._preset, args), **{**self._preset_by_name, **kwargs})
-
     def call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> GatedCall:
-        """Return a call as the engine takes it."""
         # Comes first: a program identifies concurrent calls by the order in which they begin.
         program = resumable()
         if program is not None:
             program.begin()
         try:
             # A call that does not fit fails here, before a person is asked.
-            return self.case(self.bind(args, kwargs), program)
+            bound = self.signature.bind(*_fill_places(self._preset, args), **{**self._preset_by_name, **kwargs})
+            return self.case(bound, program)
         except BaseException:
             if program is not None:
                 program.end()
             raise
 
     def case(self, bound: inspect.BoundArguments, program: Resumable | None = None) -> GatedCall:
-        """Return the call with these arguments."""
         case = GatedCall(
             action=self.name,
             signature=self.signature,
@@ -164,14 +162,12 @@ class GatedAction:
             )
             raise refuse(f"{error}{hint}") from error
 
-    def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Generator[EngineStep, Any, Outcome]:
+    def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Steps[Outcome]:
         """Run an approved action under its claim, at most once."""
         from grace_kp.approvals import ENTITLING
-        from grace_kp.gating._inquiry import Inquiry, decided_response, state_approval
 
         case = self.case(bound)
-        reviewer = case.reviewer if isinstance(case.reviewer, InboxReviewer) else InboxReviewer()
-        case.inquiry = case.ledger_entry = Inquiry(case, self.terms, reviewer, approval)
+        case.inquiry = case.ledger_entry = Inquiry(case, approval)
         case.scope.record(case.entry.fields)
         case.entry.fields.update(level=approval.level, score=approval.score, reason=approval.reason)
         state_approval(case, approval, approval.waits)
@@ -184,7 +180,6 @@ class GatedAction:
         return (yield from execution(FunctionCall(case, Consent(case.bound, digest))))
 
     def run(self, consent: Consent) -> Any:
-        """Run the action with the arguments of a consent."""
         assert consent.bound is not None  # noqa: S101
         return self.action(*consent.bound.args, **consent.bound.kwargs)
 
@@ -250,13 +245,6 @@ def _check(action: Any) -> None:
             f"{getattr(action, '__qualname__', action)} is a generator, which acts step by step after its gate has returned; "
             "gate the function that acts"
         )
-
-
-def _own_object(action: Any, signature: inspect.Signature) -> str | None:
-    owner = getattr(action, "__qualname__", "").rpartition(".")[0]
-    first = next(iter(signature.parameters), None)
-    is_method = bool(owner) and not owner.endswith("<locals>")
-    return first if is_method and first in {"self", "cls", "mcs"} else None
 
 
 def _check_executable(approval: Approval) -> None:

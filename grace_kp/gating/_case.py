@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._ledger import AtMostOnce, Awaited, Ledger
     from grace_kp.gating._outcome import GateEntry
     from grace_kp.gating._policy import Policy
-    from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._reviewer import Reviewer, Reviews
+    from grace_kp.gating._request import InterventionRequest, Reviewer, Reviews
     from grace_kp.levels import InterventionLevel
     from grace_kp.trace import Getter
 
@@ -138,40 +137,6 @@ def _owner(action: Callable[..., object] | None) -> object | None:
     return None if isinstance(action, types.FunctionType | types.BuiltinFunctionType | functools.partial) else action
 
 
-@dataclass(slots=True)
-class BoundCall:
-    """One call of an action with its arguments."""
-
-    action: str
-    signature: inspect.Signature
-    bound: inspect.BoundArguments
-    hidden: str | None = None
-    """Name of the parameter that is the method's own object, and is not shown."""
-    types: Callable[[], Mapping[str, object]] = dict
-    """Resolves the declared type of each parameter that has one. Called when a reviewer changes arguments."""
-    check: Callable[[Mapping[str, object]], str] | None = None
-    """Returns a problem of arguments that fit the signature; empty where there is none."""
-    injected: frozenset[str] = frozenset()
-    """Parameters that a framework fills in. They are not arguments of the call, and are not shown."""
-
-    def whole(self, bound: inspect.BoundArguments | None = None) -> inspect.BoundArguments:
-        """Return the arguments with defaults; of the call, or of other arguments in their place."""
-        whole = inspect.BoundArguments(self.signature, dict((bound or self.bound).arguments))
-        whole.apply_defaults()
-        return whole
-
-    def shown_arguments(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
-        """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
-        passed, parameters = (bound or self.bound).arguments, self.signature.parameters
-        return {
-            name: value
-            for name, value in self.whole(bound).arguments.items()
-            if name != self.hidden
-            and name not in self.injected
-            and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
-        }
-
-
 @dataclass(frozen=True, slots=True)
 class HeldRefusal:
     """A reviewer's answer that prevents a call: a refusal, or a reply in place of the action."""
@@ -202,24 +167,20 @@ class GateScope(Protocol):
         """The trace that will contain the decision."""
 
     @property
-    def objective(self) -> str | None:
-        """The objective of the run."""
+    def objective(self) -> str | None: ...
 
     @property
-    def user(self) -> str | None:
-        """The user of the run."""
+    def user(self) -> str | None: ...
 
     @property
     def waits(self) -> bool:
         """Whether assessing may wait for a model, and must not block an event loop."""
 
     @property
-    def ledger(self) -> Ledger:
-        """The ledger of actions that run."""
+    def ledger(self) -> Ledger: ...
 
     @property
-    def inbox(self) -> Inbox:
-        """The inbox for requests that outlive the process."""
+    def inbox(self) -> Inbox: ...
 
     def document(self) -> Mapping[str, Any] | None:
         """Return the trace of the run so far; None outside of a recorded run."""
@@ -238,9 +199,20 @@ class GateScope(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class GatedCall(BoundCall):
+class GatedCall:
     """One call of a gated action."""
 
+    action: str
+    signature: inspect.Signature
+    bound: inspect.BoundArguments
+    hidden: str | None = None
+    """Name of the parameter that is the method's own object, and is not shown."""
+    types: Callable[[], Mapping[str, object]] = dict
+    """Resolves the declared type of each parameter that has one. Called when a reviewer changes arguments."""
+    check: Callable[[Mapping[str, object]], str] | None = None
+    """Returns a problem of arguments that fit the signature; empty where there is none."""
+    injected: frozenset[str] = frozenset()
+    """Parameters that a framework fills in. They are not arguments of the call, and are not shown."""
     policy: Policy
     scope: GateScope
     entry: GateEntry
@@ -266,9 +238,22 @@ class GatedCall(BoundCall):
     at_least: InterventionLevel | None = None
     """The mildest level of this call, whatever the confidence."""
 
-    def policy_now(self) -> Policy:
-        """Return the policy that is in force now, which may be another than when the call began."""
-        return self.policy if self.lookup is None else self.lookup()
+    def whole(self, bound: inspect.BoundArguments | None = None) -> inspect.BoundArguments:
+        """Return the arguments with defaults; of the call, or of other arguments in their place."""
+        whole = inspect.BoundArguments(self.signature, dict((bound or self.bound).arguments))
+        whole.apply_defaults()
+        return whole
+
+    def shown_arguments(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
+        """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
+        passed, parameters = (bound or self.bound).arguments, self.signature.parameters
+        return {
+            name: value
+            for name, value in self.whole(bound).arguments.items()
+            if name != self.hidden
+            and name not in self.injected
+            and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
+        }
 
     @property
     def reviewer(self) -> Reviewer | None:
@@ -276,13 +261,11 @@ class GatedCall(BoundCall):
         return self.policy.reviewer if self.policy.reviewer is not None else self.scope.reviewer
 
     def rules(self, gaps: tuple[str, ...] = ()) -> Rules:
-        """Return the rules for the call's level, with the gaps in the evidence."""
         return Rules(self.policy, self.scope.thresholds, gaps, self.at_least, self.scope.unmeasured)
 
     def digest(
         self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False, ordered: bool | None = None
     ) -> str:
-        """Return the digest of the call's arguments, or of those in their place."""
         return self.coverage.digest((bound or self.bound).arguments, lasting=lasting, ordered=ordered)
 
     def is_changed(self, bound: inspect.BoundArguments | None, digest: str) -> bool:
@@ -339,8 +322,7 @@ class Resumable(Protocol):
     def wait(self) -> None:
         """Wait until the calls before this one have been decided on."""
 
-    async def wait_async(self) -> None:
-        """`wait` without blocking the event loop."""
+    async def wait_async(self) -> None: ...
 
     def end(self) -> None:
         """Let the next call be decided on."""
@@ -382,7 +364,6 @@ class Terms:
         stated: Mapping[str, Any],
         injected: Iterable[str] = (),
     ) -> Terms:
-        """Return the terms of an action."""
         ignore = tuple(
             dict.fromkeys([*_parameters("ignore", stated.get("ignore"), signature, hidden), *sorted(injected)])
         )
@@ -418,10 +399,6 @@ class Terms:
         from grace_kp.approvals import version_of
 
         return version_of(self.signature, self.declared_version)
-
-    def covered_arguments(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """Return the arguments that a request is about."""
-        return {name: value for name, value in arguments.items() if name not in self.ignore}
 
 
 def _parameters(what: str, named: object, signature: inspect.Signature, hidden: str | None) -> tuple[str, ...]:

@@ -225,7 +225,6 @@ class Decision:
 
     @classmethod
     def of(cls, assessment: RunConfidence, rules: Rules) -> Decision:
-        """Decide on a call."""
         shadow, rate, facts = assessment.shadow, assessment.audit_rate, {**assessment.facts}
         if shadow is not None:
             facts["shadow"] = shadow.to_dict(rules)
@@ -273,7 +272,6 @@ class Decision:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Decision:
-        """Return a decision that was kept."""
         level = InterventionLevel(kept["level"])
         breakdown = {name: 0.0 if value is None else value for name, value in kept["breakdown"].items()}
         missing = tuple(name for name, value in kept["breakdown"].items() if value is None)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DECIDED, RUNNING, DONE, FAILED = "decided", "running", "done", "failed"
 MAX_IN_MEMORY = 100_000
+"""Entries beyond which the ledger in memory refuses new ones."""
 ATTEMPTS = 3
 _CONTENTS = frozenset({"decision", "result"})
 
@@ -48,16 +49,15 @@ class AtMostOnce(Protocol):
         """Record that the action is about to run; return the earlier execution that keeps it from running."""
 
     def release(self) -> None:
-        """Record that the action did not run after all."""
+        """Record that the action did not run after all: it paused, or was stopped, before it did anything that counts."""
 
     def record_done(self, result: object = None, *, keep: bool = False) -> None:
-        """Record that the action ended."""
+        """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
 
-    def record_failure(self, error: BaseException) -> None:
-        """Record that the action raised."""
+    def record_failure(self, error: BaseException) -> None: ...
 
     def record_unknown(self, error: BaseException) -> None:
-        """Record that the action was interrupted."""
+        """Record that the action was interrupted, so that its outcome is unknown."""
 
 
 class Awaited(AtMostOnce, Protocol):
@@ -74,34 +74,26 @@ class Awaited(AtMostOnce, Protocol):
     def wait(self) -> object:
         """Wait until the request is decided, or the execution of another caller has ended."""
 
-    async def wait_async(self) -> object:
-        """`wait` without blocking the event loop."""
+    async def wait_async(self) -> object: ...
 
 
 class InMemory:
-    """A ledger that ends with the process. It drops no entries: without its entry an action could run twice.
+    """A ledger that ends with the process. It drops no entries: without its entry an action could run twice."""
 
-    Args:
-        max_entries: number of entries beyond which new ones are refused.
-    """
-
-    def __init__(self, max_entries: int = MAX_IN_MEMORY) -> None:
+    def __init__(self) -> None:
         self._entries: dict[str, Any] = {}
-        self._max_entries = max_entries
         self._lock = threading.Lock()
 
     def action(self, key: str) -> Any:
-        """Return the entry; None where there is none."""
         return self._entries.get(key)
 
     def put_action(self, key: str, data: object, *, only_if: object) -> bool:
-        """Put an entry in place of `only_if`; return whether `only_if` was the entry."""
         with self._lock:
             if self._entries.get(key) != only_if:
                 return False
-            if key not in self._entries and len(self._entries) >= self._max_entries:
+            if key not in self._entries and len(self._entries) >= MAX_IN_MEMORY:
                 raise StoreError(
-                    f"the ledger in memory is full: it holds {self._max_entries:,} actions, and a forgotten action could run twice; "
+                    f"the ledger in memory is full: it holds {MAX_IN_MEMORY:,} actions, and a forgotten action could run twice; "
                     "use a store in a file"
                 )
             self._entries[key] = data
@@ -137,7 +129,6 @@ class EarlierRun:
         )
 
     def unknown_error(self, action: str) -> ActionOutcomeUnknown:
-        """Return the error for a caller who cannot get the result."""
         return ActionOutcomeUnknown(self.describe(action), state=self.state)
 
 
@@ -182,7 +173,6 @@ class LedgerEntry(SharedEntry):
         return hashlib.sha256(self._key.encode()).hexdigest()[:16]
 
     def decision(self) -> dict[str, Any] | None:
-        """Return the decision; None before there is one."""
         found: dict[str, Any] | None = self._read()[1].get("decision")
         return found
 
@@ -198,7 +188,6 @@ class LedgerEntry(SharedEntry):
             self._put({**entry, "decision": {**entry["decision"], "void": True}}, only_if=data)
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
-        """Record that the action is about to run; return the earlier execution that keeps it from running."""
         for _ in range(ATTEMPTS):
             data, entry = self._read()
             state = entry.get("state", DECIDED)
@@ -209,11 +198,9 @@ class LedgerEntry(SharedEntry):
         raise StoreError("two runs want to begin the same action at once")
 
     def release(self) -> None:
-        """Record that the action did not run after all: it paused, or was stopped, before it did anything that counts."""
         self._record(DECIDED)
 
     def record_done(self, result: object = None, *, keep: bool = False) -> None:
-        """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
         if keep:
             from grace_kp.approvals import kept_result
 
@@ -223,13 +210,12 @@ class LedgerEntry(SharedEntry):
         self._record(DONE)
 
     def record_failure(self, error: BaseException) -> None:
-        """Record that the action raised."""
         from grace_kp.trace import redact_text
 
         self._record(FAILED, error=redact_text(type(error).__name__, identifiers=False))
 
     def record_unknown(self, error: BaseException) -> None:
-        """Leave the action as begun: it was interrupted, and its outcome is unknown."""
+        """Leave the action as begun."""
 
     def _record(self, state: str, **more: object) -> None:
         data, entry = self._read()
@@ -239,17 +225,6 @@ class LedgerEntry(SharedEntry):
 def blocks(entry: AtMostOnce) -> bool:
     """Return whether a claim or an outcome may wait for a disk or another process, so that it must not be written on an event loop."""
     return not isinstance(entry, LedgerEntry) or entry.blocks
-
-
-def is_same(first: Any, second: Any) -> bool:
-    """Return whether two JSON values are equal in their types, too."""
-    if type(first) is not type(second):
-        return False
-    if type(first) is dict:
-        return first.keys() == second.keys() and all(is_same(value, second[name]) for name, value in first.items())
-    if type(first) is list:
-        return len(first) == len(second) and all(map(is_same, first, second))
-    return bool(first == second)
 
 
 def idempotency_key() -> str:

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._case import Consent
 from grace_kp.gating._digest import NotCheckable, closure_of, digest_of
-from grace_kp.gating._ledger import is_same
 from grace_kp.trace import render
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-    from grace_kp.gating._case import BoundCall, GatedCall
+    from grace_kp.gating._case import GatedCall
 
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
@@ -36,7 +35,7 @@ class _EditMisfit(Exception):
         return _EditMisfit(f"{name}{problem}" if problem.startswith(".") else f"{name}: {problem}")
 
 
-def apply_changes(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
+def apply_changes(call: GatedCall, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
     """Return the call with the reviewer's arguments; or None, and the problem."""
     parameters = call.signature.parameters
     rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KEYWORDS), None)
@@ -228,8 +227,8 @@ def _as_json(value: object) -> str | None:
     """The value as JSON, if it comes back from it the same."""
     try:
         text = json.dumps(value, allow_nan=False)
-        return text if is_same(json.loads(text), value) else None
-    except (TypeError, ValueError, RecursionError):
+        return text if digest_of({"": json.loads(text)}) == digest_of({"": value}) else None
+    except (TypeError, ValueError, RecursionError, NotCheckable):
         return None
 
 

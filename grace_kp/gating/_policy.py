@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from grace_kp.confidence import Thresholds
-    from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._request import Reviewer
 
 
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -475,7 +475,6 @@ def _check_entries(entries: Mapping[str, Policy | str | dict[str, str]]) -> dict
 
 
 def _entry(place: Mapping[str, Policy], name: str) -> Policy | None:
-    """Return the entry of one place that matches."""
     if name in place:
         return place[name]
     matching = [

@@ -17,8 +17,7 @@ import pydantic
 import pytest
 
 import grace_kp as gk
-from grace_kp.gating import problem_with
-from grace_kp.gating._case import BoundCall
+from grace_kp.gating import GatedCall, problem_with
 from grace_kp.gating._modification import apply_changes, declared_types
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 from grace_kp.trace import render
@@ -295,7 +294,10 @@ def test_a_type_from_around_the_function():
 def call_of(action, *args, check=None, hidden=None, partial=False, **kwargs):
     signature = inspect.signature(action)
     bound = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
-    return BoundCall("act", signature, bound, hidden, lambda: declared_types(action, signature), check)
+    return GatedCall(
+        action="act", signature=signature, bound=bound, hidden=hidden, types=lambda: declared_types(action, signature), check=check,
+        policy=None, scope=None, entry=None, coverage=None,
+    )  # fmt: skip
 
 
 def changed_to(call, **changes):

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 import grace_kp as gk
-from grace_kp.gating import CallbackReviewer, _reviewer, digest_of
-from grace_kp.gating._reviewer import notice_line
+from grace_kp.gating import CallbackReviewer, _request, digest_of
+from grace_kp.gating._request import notice_line
 from grace_kp.testing import capture, make_grace
 
 both = pytest.mark.parametrize("is_async", [False, True])
@@ -220,7 +220,7 @@ def test_the_number_of_changes_is_bounded(request_for):
 def test_the_second_question_is_about_the_changed_call(request_for, monkeypatch):
     """Changed arguments hide nothing any more, and digest and time are those of the second question."""
     clock = iter([1_000.0, 1_010.26])
-    monkeypatch.setattr(_reviewer, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(_request, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     inner = Reviewer(CHANGE, "proceed")
     request = request_for({"euros": 9, "token": "x"}, timeout=100, hidden={"euros": 3, "token": 13})
     response = gk.ConfirmationFlow(inner).review(request)

@@ -1,6 +1,6 @@
 """Reviewers that come with the library: the console, any callable under a name, and the inbox; and how a question is laid out for a person."""
 
-from grace_kp.gating._reviewer import CallbackReviewer
+from grace_kp.gating._request import CallbackReviewer
 from grace_kp.gating.reviewers._console import UNSEEN, ConsoleReviewer
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.gating.reviewers._question import Facts, Page, Question

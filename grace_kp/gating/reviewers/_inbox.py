@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 from grace_kp.errors import GateError
 from grace_kp.gating._policy import checked_quorum, common_groups, groups_of
-from grace_kp.gating._reviewer import review_function
+from grace_kp.gating._request import review_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from grace_kp.approvals import Webhook
-    from grace_kp.gating._request import InterventionRequest, InterventionResponse
-    from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._request import InterventionRequest, InterventionResponse, Reviewer
 
     Wait = Literal[True, "raise", "hand_over"]
 

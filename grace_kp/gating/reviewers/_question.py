@@ -15,6 +15,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from grace_kp.approvals import deadline_text
 from grace_kp.confidence import part_text, penalties_text
 from grace_kp.gating._request import sizes_text
 from grace_kp.gating._view import Node, pieces, view
@@ -260,14 +261,8 @@ class Facts:
             parts={} if confidence is None else with_fallbacks(confidence.evaluated, confidence.fallbacks),
             penalties=() if confidence is None else tuple(confidence.penalties_applied),
             reason=request.reason,
-            time="" if request.timeout is None else f"{request.timeout:g} s, then {_effect_of_timeout(request)}",
+            time="" if request.timeout is None else f"{request.timeout:g} s, then {deadline_text(request.on_timeout)}",
         )
-
-
-def _effect_of_timeout(request: InterventionRequest) -> str:
-    effects = {"cancel": "it does not run", "skip": "it is skipped", "proceed": "it runs without an answer"}
-    group = request.on_timeout.removeprefix("escalate:").strip()
-    return effects.get(request.on_timeout) or f"the group {group} may decide"
 
 
 LABEL = 13
@@ -344,7 +339,7 @@ class Question:
         rule = ("─" if page.shows("─") else "-") * page.width
         parts = [
             [rule],
-            prose(f" {_as_shown(facts.level.upper(), page)}  may ", f"{facts.action} run?", page, 3),
+            prose(f" {_join([*units(facts.level.upper(), page)])}  may ", f"{facts.action} run?", page, 3),
             [rule],
         ]
         parts += [label_lines("for", facts.objective, page), label_lines("problem", facts.problem, page)]
@@ -382,10 +377,6 @@ def label_lines(label: str, text: str, page: Page) -> list[str]:
     if page.width >= 4 * LABEL:
         return prose(f" {label + ':':<{LABEL - 1}}", text, page, LABEL)
     return prose(f" {label}: ", text, page, 3)
-
-
-def _as_shown(text: str, page: Page) -> str:
-    return "".join(character for character, _ in units(text, page))
 
 
 def _flat(parts: list[list[str]]) -> list[str]:

@@ -275,15 +275,18 @@ def test_a_screen_too_small_for_every_part_shows_both_ends(rows, head, request_f
 def test_facts_of_a_question_are_those_of_its_request(request_for):
     facts = Facts.of(request_for({"euros": 5}, action="pay", timeout=30.0, hidden={"token": 12}))
     assert ("pay", "confirm", {"euros": 5}, 0.5) == (facts.action, facts.level, facts.arguments, facts.score)
-    assert ("token (12 characters)", "30 s, then it does not run") == (facts.hidden, facts.time)
+    assert ("token (12 characters)", "30 s, then the request expires and the action does not run") == (
+        facts.hidden,
+        facts.time,
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "policy", "effect"),
     [
-        ({}, {}, "it does not run"),
-        ({}, {"auto_proceed_on_timeout": True}, "it runs without an answer"),
-        ({"on_deadline": "skip"}, {}, "it is skipped"),
+        ({}, {}, "the request expires and the action does not run"),
+        ({}, {"auto_proceed_on_timeout": True}, "the action runs without an answer"),
+        ({"on_deadline": "skip"}, {}, "the action is skipped and the agent goes on"),
         ({"on_deadline": "escalate:finance"}, {}, "the group finance may decide"),
     ],
 )
