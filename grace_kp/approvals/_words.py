@@ -102,15 +102,12 @@ def process_text(approval: ApprovalRequest) -> str:
 def deadline_text(on_deadline: str) -> str:
     """Return the effect of a deadline that passes without a decision."""
     kind, _, group = on_deadline.partition(":")
-    match kind:
-        case "skip":
-            return "the action is skipped and the agent goes on"
-        case "proceed":
-            return "the action runs without an answer"
-        case "escalate":
-            return f"the group {group.strip()} may decide"
-        case _:
-            return "the request expires and the action does not run"
+    effects = {
+        "skip": "the action is skipped and the agent goes on",
+        "proceed": "the action runs without an answer",
+        "escalate": f"the group {group.strip()} may decide",
+    }
+    return effects.get(kind, "the request expires and the action does not run")
 
 
 def actor_text(actor: Actor) -> str:

@@ -10,6 +10,7 @@ from grace_kp.gating._case import (
     ProgramAnswer,
     Terms,
     Unknown,
+    problem_with,
     resumable,
 )
 from grace_kp.gating._decision import FACTS, Basis, Decision, Rules, RunConfidence, ShadowAssessment, audit_probability
@@ -18,7 +19,6 @@ from grace_kp.gating._drivers import EngineStep, Failed, InterventionHandler, Wo
 from grace_kp.gating._engine import Execution, consent_to, execution
 from grace_kp.gating._inquiry import state_approval
 from grace_kp.gating._ledger import EarlierRun, InMemory, Ledger, LedgerEntry, idempotency_key
-from grace_kp.gating._modification import problem_with
 from grace_kp.gating._outcome import (
     APPROVED,
     CANCELLED,
@@ -35,10 +35,10 @@ from grace_kp.gating._outcome import (
     recorded_arguments,
 )
 from grace_kp.gating._paused import PausedInquiry, Questions
-from grace_kp.gating._policy import Policy, PolicySet, strictest_level
+from grace_kp.gating._policy import Policy, PolicySet
 from grace_kp.gating._request import ConfirmationFlow, InterventionRequest, InterventionResponse, Reviewer
 from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
-from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer, InboxReviewer
+from grace_kp.gating.reviewers import ConsoleReviewer, InboxReviewer
 
 __all__ = [
     "APPROVED",
@@ -46,7 +46,6 @@ __all__ = [
     "FACTS",
     "WAITING",
     "Basis",
-    "CallbackReviewer",
     "ConfirmationFlow",
     "Consent",
     "ConsoleReviewer",
@@ -106,7 +105,6 @@ __all__ = [
     "recorded_arguments",
     "resumable",
     "state_approval",
-    "strictest_level",
     "unshown_arguments",
     "view",
 ]

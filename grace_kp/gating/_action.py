@@ -9,8 +9,9 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals import ENTITLING, ApprovalState, decode, list_sealed, opened_arguments, schema_of
 from grace_kp.errors import ActionPending, AlreadyDecided, ApprovalError, GateError
-from grace_kp.gating._case import OWN, Consent, Coverage, GatedCall, Terms, resumable
+from grace_kp.gating._case import OWN, Consent, Coverage, GatedCall, Terms, declared_types, problem_with, resumable
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import drive, drive_async
 from grace_kp.gating._engine import FunctionCall, execution, gated_call
@@ -67,33 +68,35 @@ class GatedAction:
 
     def types(self) -> Mapping[str, Any]:
         """Resolve the declared type of each parameter that has one."""
-        from grace_kp.gating._modification import declared_types
-
         return declared_types(self.action, self.signature)
 
     def schema(self) -> Mapping[str, Any]:
+        """Return the JSON schema of the parameters."""
         if self._schema is None:
-            from grace_kp.approvals import schema_of
-
             leave_out = (*self.terms.ignore, *(() if self.hidden is None else (self.hidden,)))
             self._schema = schema_of(self.signature, self.types(), leave_out=leave_out)
         return self._schema
 
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """Return the arguments of a call."""
+        return self.signature.bind(*_fill_places(self._preset, args), **{**self._preset_by_name, **kwargs})
+
     def call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> GatedCall:
+        """Return a call as the engine takes it."""
         # Comes first: a program identifies concurrent calls by the order in which they begin.
         program = resumable()
         if program is not None:
             program.begin()
         try:
             # A call that does not fit fails here, before a person is asked.
-            bound = self.signature.bind(*_fill_places(self._preset, args), **{**self._preset_by_name, **kwargs})
-            return self.case(bound, program)
+            return self.case(self.bind(args, kwargs), program)
         except BaseException:
             if program is not None:
                 program.end()
             raise
 
     def case(self, bound: inspect.BoundArguments, program: Resumable | None = None) -> GatedCall:
+        """Return the call with these arguments."""
         case = GatedCall(
             action=self.name,
             signature=self.signature,
@@ -117,9 +120,6 @@ class GatedAction:
 
     def kept_arguments(self, approval: Approval, inbox: Inbox, ignored: Mapping[str, object]) -> inspect.BoundArguments:
         """Return the arguments of an approved action that is carried out: the approved ones, and the ignored parameters as passed in `ignored`."""
-        from grace_kp.approvals import decode, list_sealed, opened_arguments
-        from grace_kp.gating._modification import problem_with
-
         _check_executable(approval)
         terms, types, parameters = self.terms, self.types(), self.signature.parameters
 
@@ -164,10 +164,8 @@ class GatedAction:
 
     def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Steps[Outcome]:
         """Run an approved action under its claim, at most once."""
-        from grace_kp.approvals import ENTITLING
-
         case = self.case(bound)
-        case.inquiry = case.ledger_entry = Inquiry(case, approval)
+        case.ledger_entry = Inquiry(case, approval)
         case.scope.record(case.entry.fields)
         case.entry.fields.update(level=approval.level, score=approval.score, reason=approval.reason)
         state_approval(case, approval, approval.waits)
@@ -180,6 +178,7 @@ class GatedAction:
         return (yield from execution(FunctionCall(case, Consent(case.bound, digest))))
 
     def run(self, consent: Consent) -> Any:
+        """Run the action with the arguments of a consent."""
         assert consent.bound is not None  # noqa: S101
         return self.action(*consent.bound.args, **consent.bound.kwargs)
 
@@ -249,8 +248,6 @@ def _check(action: Any) -> None:
 
 def _check_executable(approval: Approval) -> None:
     """Refuse an approval that only its own process can carry out, or that entitles to nothing."""
-    from grace_kp.approvals import ENTITLING, ApprovalState
-
     if approval.state is ApprovalState.PENDING:
         raise ActionPending(
             f"{approval.action} has not run: it waits for the approval {approval.id}", approval=approval

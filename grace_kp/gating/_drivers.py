@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterator
 
     from grace_kp.confidence import ActionDecision
-    from grace_kp.gating._case import Consent, Resumable
-    from grace_kp.gating._ledger import Awaited
+    from grace_kp.gating._case import Consent
     from grace_kp.gating._request import Reviewer
 
     T = TypeVar("T")
@@ -59,6 +58,7 @@ class EngineStep:
         raise NotImplementedError
 
     async def perform_async(self) -> Any:
+        """`perform` in a coroutine."""
         return self.perform()
 
 
@@ -197,15 +197,16 @@ class AskBeside(EngineStep):
 class Await(EngineStep):
     """Wait for a decision in the inbox, for an execution elsewhere to end, or for the calls before this one in a program."""
 
-    awaited: Awaited | Resumable
+    wait: Callable[[], object]
+    wait_async: Callable[[], Awaitable[object]]
     blocks = True
 
     def perform(self) -> object:
-        return Work(self.awaited.wait).perform()
+        return Work(self.wait).perform()
 
     async def perform_async(self) -> object:
         try:
-            return await self.awaited.wait_async()
+            return await self.wait_async()
         except Exception as error:  # noqa: BLE001 — the engine decides what follows
             return Failed(error)
 

@@ -20,13 +20,12 @@ from grace_kp.errors import (
     ApprovalError,
     brief,
 )
-from grace_kp.gating._case import Consent, HeldRefusal
+from grace_kp.gating._case import Consent, HeldRefusal, consent_to_changes
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
 from grace_kp.gating._inquiry import Inquiry, file_and_wait, response_from
 from grace_kp.gating._ledger import EarlierRun, LedgerEntry, blocks
-from grace_kp.gating._modification import consent_to_changes
 from grace_kp.gating._outcome import (
     CANCELLED,
     DENIED,
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._case import GatedCall, Resumable
     from grace_kp.gating._decision import Rules, RunConfidence
     from grace_kp.gating._drivers import Steps
-    from grace_kp.gating._ledger import AtMostOnce, Awaited
+    from grace_kp.gating._ledger import AtMostOnce
     from grace_kp.gating._outcome import GateEntry, Outcome
     from grace_kp.gating._request import Reviewer
 
@@ -87,9 +86,10 @@ def gated_call(case: GatedCall) -> Steps[Outcome]:
 
 
 def consent_to(case: GatedCall) -> Steps[Consent]:
+    """Get the consent that a call needs."""
     try:
         if case.program is not None:
-            waited = yield Await(case.program)
+            waited = yield Await(case.program.wait, case.program.wait_async)
             if isinstance(waited, Failed):
                 raise waited.error
         return (yield from _get_consent(case))
@@ -144,6 +144,7 @@ def _decision(case: GatedCall) -> Steps[Decision]:
     """Decide on the level, or look up the decision where the program around is run again."""
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
+    case.ledger_entry = None  # not a request whose reviewer wanted a new decision
     assessed = yield Work(lambda: case.scope.assess(case), blocks=case.scope.waits)
     if isinstance(assessed, Failed):
         why = f"the confidence could not be computed: {error_text(assessed.error)}"
@@ -271,7 +272,6 @@ def _filed_answer(case: GatedCall, request: InterventionRequest, decision: Decis
     else:
         inquiry = yield from pause_and_ask(case, request, decision)
     if inquiry.approval.state.may_have_run:
-        case.ledger_entry = inquiry
         return Consent(case.bound, request.digest)  # its claim gives the execution that there has been
     response = yield from response_from(case, request, inquiry)
     case.entry.state_answer(response)
@@ -280,7 +280,7 @@ def _filed_answer(case: GatedCall, request: InterventionRequest, decision: Decis
         yield Work(lambda: inquiry.withdraw(f"the edited arguments cannot be used: {consent}"))
         raise _unusable(case, consent, request, response)
     if consent is not None and consent.bound is not None:
-        inquiry.bound, case.ledger_entry = consent.bound, inquiry
+        inquiry.bound = consent.bound
     return consent
 
 
@@ -349,7 +349,7 @@ def _consent_from(
         raise _keep_refusal(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
     is_edit = action is InterventionAction.MODIFY
     # An edit leaves some arguments as they were; the inbox has asked about all of them.
-    if (is_edit or case.inquiry is not None) and case.is_changed(case.bound, request.digest):
+    if (is_edit or isinstance(case.ledger_entry, Inquiry)) and case.is_changed(case.bound, request.digest):
         raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
     if not is_edit:
         return Consent(case.bound, request.digest)
@@ -388,7 +388,6 @@ class Execution:
     consent: Consent
     ledger_entry: AtMostOnce | None = None
     """Where the program around may be run again, or a request waits in an inbox."""
-    inquiry: Awaited | None = None
     operation: str = ""
     again_after_failure: bool
     """Whether the consent allows another attempt after a failure, because no person was asked."""
@@ -425,10 +424,9 @@ class FunctionCall(Execution):
         self.entry = case.entry
         self.consent = consent
         self.ledger_entry = entry = case.ledger_entry
-        self.inquiry = case.inquiry
         self.operation = case.operation if entry is None else entry.id
-        if case.inquiry is not None:
-            self.operation = case.inquiry.operation
+        if isinstance(entry, Inquiry):
+            self.operation = entry.operation
         self.again_after_failure = not case.entry.was_answered
         self._case = case
 
@@ -508,8 +506,8 @@ def _claim(call: Execution, entry: AtMostOnce) -> Steps[EarlierRun | Failed | No
 
     try:
         earlier = yield Work(take, blocks(entry), writes=True)
-        if isinstance(earlier, EarlierRun) and call.inquiry is not None and call.inquiry.may_wait:
-            yield Await(call.inquiry)
+        if isinstance(earlier, EarlierRun) and isinstance(entry, Inquiry) and entry.may_wait:
+            yield Await(entry.wait, entry.wait_async)
             earlier = yield Work(take, writes=True)
     except BaseException:  # the caller was cancelled or interrupted, and the action does not begin
         if any(taken):

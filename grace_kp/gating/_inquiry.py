@@ -339,7 +339,6 @@ class Inquiry:
         return decode(changed, self._case.types())
 
     def forbid(self) -> None:
-        """Cancel what was asked about the call, because its policy forbids the action now."""
         if self._terms.key is not None:
             key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown_arguments())
             self._inbox.requests.forbid(key, by=self._inbox.process, reason=FORBIDDEN)
@@ -447,7 +446,7 @@ def file_and_wait(case: GatedCall, request: InterventionRequest, decision: Decis
             if inquiry.reviewer.wait is True:
                 yield Work(inquiry.give_up, writes=True)
             raise
-        case.inquiry = inquiry
+        case.ledger_entry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
         if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
             yield from _wait_for_decision(case, request, inquiry)
@@ -473,7 +472,7 @@ def _wait_for_decision(case: GatedCall, request: InterventionRequest, inquiry: I
             left = None if deadline is None else max(0.0, deadline - case.scope.inbox.clock())
             question = replace(request, id=inquiry.id, timeout=left, on_timeout=inquiry.approval.on_deadline)
             yield AskBeside(question, reviewer.ask, inquiry.answer, inquiry.describe_end)
-        yield from perform(case, request, Await(inquiry))
+        yield from perform(case, request, Await(inquiry.wait, inquiry.wait_async))
     except BaseException:
         yield Work(inquiry.give_up, writes=True)
         raise

@@ -1,8 +1,7 @@
 """The ledger: decisions about actions and their executions, where these outlive the process. An action runs once per decision.
 
-It serves programs that run again from an earlier point, as graphs do after an interrupt, a crash or a second answer. They look up a decision
-instead of repeating it. An action that has begun never begins again; without a recorded end its outcome is unknown. `idempotency_key`
-identifies the running action to the service that it calls.
+Programs that run again from an earlier point, as graphs do, look up a decision instead of repeating it. An action that has begun never begins
+again; without a recorded end its outcome is unknown. `idempotency_key` identifies the running action to the service that it calls.
 """
 
 from __future__ import annotations
@@ -14,8 +13,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from grace_kp.errors import ActionOutcomeUnknown, GraceError, StoreError
+from grace_kp.approvals import idempotency_key_of, kept_result
+from grace_kp.errors import GraceError, StoreError
 from grace_kp.record import OPERATIONS
+from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,23 +61,6 @@ class AtMostOnce(Protocol):
         """Record that the action was interrupted, so that its outcome is unknown."""
 
 
-class Awaited(AtMostOnce, Protocol):
-    """A request in an inbox."""
-
-    @property
-    def operation(self) -> str:
-        """Source of the idempotency key of the action."""
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether to wait while another caller runs the action."""
-
-    def wait(self) -> object:
-        """Wait until the request is decided, or the execution of another caller has ended."""
-
-    async def wait_async(self) -> object: ...
-
-
 class InMemory:
     """A ledger that ends with the process. It drops no entries: without its entry an action could run twice."""
 
@@ -85,9 +69,11 @@ class InMemory:
         self._lock = threading.Lock()
 
     def action(self, key: str) -> Any:
+        """Return the entry; None where there is none."""
         return self._entries.get(key)
 
     def put_action(self, key: str, data: object, *, only_if: object) -> bool:
+        """Put an entry in place of `only_if`; return whether `only_if` was the entry."""
         with self._lock:
             if self._entries.get(key) != only_if:
                 return False
@@ -127,9 +113,6 @@ class EarlierRun:
             f"{action} was begun ({when}) and its outcome is unknown: its process died, or still runs it; "
             "it is not run again: find out whether it took effect"
         )
-
-    def unknown_error(self, action: str) -> ActionOutcomeUnknown:
-        return ActionOutcomeUnknown(self.describe(action), state=self.state)
 
 
 class SharedEntry:
@@ -173,6 +156,7 @@ class LedgerEntry(SharedEntry):
         return hashlib.sha256(self._key.encode()).hexdigest()[:16]
 
     def decision(self) -> dict[str, Any] | None:
+        """Return the decision; None before there is one."""
         found: dict[str, Any] | None = self._read()[1].get("decision")
         return found
 
@@ -188,6 +172,7 @@ class LedgerEntry(SharedEntry):
             self._put({**entry, "decision": {**entry["decision"], "void": True}}, only_if=data)
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
+        """Record that the action is about to run; return the earlier execution that keeps it from running."""
         for _ in range(ATTEMPTS):
             data, entry = self._read()
             state = entry.get("state", DECIDED)
@@ -198,20 +183,16 @@ class LedgerEntry(SharedEntry):
         raise StoreError("two runs want to begin the same action at once")
 
     def release(self) -> None:
+        """Record that the action did not run after all."""
         self._record(DECIDED)
 
     def record_done(self, result: object = None, *, keep: bool = False) -> None:
-        if keep:
-            from grace_kp.approvals import kept_result
-
-            if kept_result(result):
-                self._record(DONE, result=result)
-                return
-        self._record(DONE)
+        """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
+        kept = {"result": result} if keep and kept_result(result) else {}
+        self._record(DONE, **kept)
 
     def record_failure(self, error: BaseException) -> None:
-        from grace_kp.trace import redact_text
-
+        """Record that the action raised."""
         self._record(FAILED, error=redact_text(type(error).__name__, identifiers=False))
 
     def record_unknown(self, error: BaseException) -> None:
@@ -244,6 +225,4 @@ def idempotency_key() -> str:
         raise GraceError(
             "idempotency_key() is called outside of a gated action; call it inside of a function under @grace.gate"
         )
-    from grace_kp.approvals import idempotency_key_of
-
     return idempotency_key_of(operations[-1])

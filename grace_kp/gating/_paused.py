@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
+from grace_kp.gating._case import consent_to_changes
 from grace_kp.gating._drivers import Ask, Work
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, perform, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
-from grace_kp.gating._modification import consent_to_changes
 from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
@@ -83,6 +83,7 @@ class PausedInquiry(Inquiry):
         self.read(approval)
 
     def read(self, approval: str | None = None) -> Approval:
+        """Read the approval as it is now."""
         self._approval = found = self._inbox.requests.get(approval or self.id)
         return found
 
@@ -181,14 +182,17 @@ class PausedInquiry(Inquiry):
         return ran
 
     def release(self) -> None:
+        """Record that the action did not run after all."""
         self._entry.release()
         super().release()
 
     def record_done(self, result: object = None, *, keep: bool = False) -> None:
+        """Record that the action returned."""
         super().record_done(result, keep=keep)
         self._entry.record_done(result, keep=keep)
 
     def record_failure(self, error: BaseException) -> None:
+        """Record that the action raised."""
         super().record_failure(error)
         self._entry.record_failure(error)
 
@@ -259,7 +263,7 @@ def pause_and_ask(case: GatedCall, request: InterventionRequest, decision: Decis
     while True:
         inquiry = inquiry_of(case, f"{request.attempt}.{again}")
         yield from perform(case, request, Work(functools.partial(inquiry.file, request, decision)))
-        case.inquiry = inquiry
+        case.ledger_entry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
         yield from _ask_until_decided(case, request, inquiry)
         state_approval(case, inquiry.approval, inquiry.waits)
@@ -269,7 +273,6 @@ def pause_and_ask(case: GatedCall, request: InterventionRequest, decision: Decis
 
 
 def inquiry_of(case: GatedCall, turn: str) -> PausedInquiry:
-    """Return the request of one question about a call in a program."""
     assert case.program is not None  # noqa: S101
     call_key = case.program.ledger_key(case.action)
     entry_key = call_key if turn.endswith(".0") else f"{call_key}|{turn}"

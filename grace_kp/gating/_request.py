@@ -49,7 +49,6 @@ class InterventionRequest:
 
     id: str
     action: str
-    """Name of the action."""
     arguments: Mapping[str, Any]
     """Its arguments by parameter name: the values themselves, not a rendering."""
     digest: str
@@ -179,7 +178,6 @@ def _differing(before: object, after: object) -> list[str]:
 
 
 def for_reviewer(request: InterventionRequest, reviewer: object) -> InterventionRequest:
-    """Return the request as this reviewer may show it."""
     stores = getattr(reviewer, "stores", None)
     return without_secrets(request, stores) if callable(stores) else request
 
@@ -207,7 +205,6 @@ def unseen_problem(request: InterventionRequest, response: InterventionResponse)
 
 
 def sizes_text(hidden: Mapping[str, int]) -> str:
-    """Return which arguments are hidden, with the number of characters of each."""
     return ", ".join(f"{name} ({count:,} characters)" for name, count in hidden.items())
 
 
@@ -218,17 +215,6 @@ class Reviews(Protocol):
 
 
 Reviewer: TypeAlias = Reviews | Callable[[InterventionRequest], Any]
-
-
-class ForwardingReviewer:
-    """A reviewer that asks another, with the name and the abilities of that."""
-
-    def __init__(self, asked: Reviewer, name: str | None = None) -> None:
-        self.name = name or name_of(asked)
-        # The attributes that a gate reads from its reviewer.
-        self.keeps_time: bool = getattr(asked, "keeps_time", False) is True
-        self.pauses: bool = getattr(asked, "pauses", False) is True
-        self.stores: Callable[[str], bool] | None = getattr(asked, "stores", None)
 
 
 def review_function(reviewer: object) -> Callable[[InterventionRequest], Any]:
@@ -261,26 +247,7 @@ def as_response(answer: object) -> InterventionResponse:
     raise TypeError(f"the answer has the type {type(answer).__name__}; a reviewer returns a response or one of {known}")
 
 
-class CallbackReviewer(ForwardingReviewer):
-    """Asks a callable, sync or async. The record shows `name`, or the callable's own.
-
-    Raises:
-        TypeError: `callback` cannot be called.
-    """
-
-    def __init__(self, callback: Callable[[InterventionRequest], object], name: str | None = None) -> None:
-        if not callable(callback):
-            raise TypeError(f"callback must be a callable, not {type(callback).__name__}")
-        super().__init__(callback, name)
-        self._callback = callback
-
-    @property
-    def review(self) -> Callable[[InterventionRequest], object]:
-        """Ask the callable."""
-        return self._callback
-
-
-class ConfirmationFlow(ForwardingReviewer):
+class ConfirmationFlow:
     """Show changed arguments to the reviewer again until it confirms them; after `max_rounds` changes the action is cancelled.
 
     Wrap a reviewer to use it: `reviewer=ConfirmationFlow(mine)`. The answer is PROCEED where nothing was changed, and MODIFY with all
@@ -296,7 +263,11 @@ class ConfirmationFlow(ForwardingReviewer):
             raise ValueError(f"max_rounds must be 1 or more, not {max_rounds!r}")
         self._ask = review_function(reviewer)
         self._max_rounds = max_rounds
-        super().__init__(reviewer)
+        # The attributes that a gate reads from its reviewer.
+        self.name = name_of(reviewer)
+        self.keeps_time: bool = getattr(reviewer, "keeps_time", False) is True
+        self.pauses: bool = getattr(reviewer, "pauses", False) is True
+        self.stores: Callable[[str], bool] | None = getattr(reviewer, "stores", None)
 
     @property
     def review(self) -> Callable[[InterventionRequest], InterventionResponse | Awaitable[InterventionResponse]]:
@@ -380,7 +351,6 @@ def notice_line(action: str, arguments: Mapping[str, object], reason: str) -> st
 
 
 def record_notice(entry: dict[str, Any], request: InterventionRequest, delivered: str | Exception) -> None:
-    """Add the notice to a gate's entry, and where it went or why it was not delivered."""
     failed = isinstance(delivered, Exception)
     text = notice_line(request.action, request.arguments, request.reason)
     entry["notice"] = {"to": None if failed else delivered, "text": text}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating import PolicySet
-from grace_kp.gating._policy import distance, is_misspelt, looks_like, matches, nearest
+from grace_kp.gating._policy import distance, is_misspelt, looks_like, matches
 from grace_kp.settings import Settings, check_name
 from grace_kp.testing import make_grace
 
@@ -61,11 +62,10 @@ def test_names_are_checked_where_settings_are_read(tmp_path, name):
         assert str(raised.value).endswith("Rename an action that is really called so")
 
 
-@pytest.mark.parametrize("name", [5, None, ("wire",), b"wire"])
-def test_a_name_is_a_text(name):
+def test_a_name_is_a_string():
     """The type is named, such as that of a tool in place of its name."""
-    with pytest.raises(ValueError, match=f"must be a string, not {type(name).__name__}"):
-        PolicySet({name: "deny"})
+    with pytest.raises(ValueError, match="must be a string, not tuple"):
+        PolicySet({("wire",): "deny"})
 
 
 def test_an_exact_name_comes_before_its_reading_as_a_glob():
@@ -123,12 +123,6 @@ def test_the_distance_of_names(first, second):
     assert 1 >= distance(first, first[1:2] + first[:1] + first[2:])
 
 
-def test_the_nearest_name():
-    assert "send_mail" == nearest("send_mial", ["read_mail", "send_mail", "x"])
-    assert nearest("zzz", ["send_mail"]) is None
-    assert nearest("zzz", []) is None
-
-
 def test_an_action_that_looks_like_a_stated_one_gets_its_policy(caplog):
     """With one warning in the log; unless the action has an entry by its exact name."""
     ran = []
@@ -172,26 +166,14 @@ def test_policies_that_match_nothing_are_listed(caplog):
     policies = {"wire_mony": "deny", "Drop-Table": "deny", "zzz": "deny", "send_mail": "confirm"}
     grace = make_grace(policies=policies, on_notify=lambda request: None)
 
-    @grace.gate(floor="notify", unmeasured="notify")
-    def wire_money():
-        ran.append("wire_money")
-
-    @grace.gate(floor="notify", unmeasured="notify")
-    def drop_table():
-        ran.append("drop_table")
-
-    @grace.gate(floor="notify", unmeasured="notify")
-    def send_email():
-        ran.append("send_email")
-
-    @grace.gate
-    def send_mail(): ...
-
+    names = ("wire_money", "drop_table", "send_email", "send_mail")
+    gate = functools.partial(grace.gate, floor="notify", unmeasured="notify")
+    actions = {name: gate(name=name)(lambda name=name: ran.append(name)) for name in names}
     for _ in range(2):
-        wire_money()
-        send_email()
+        actions["wire_money"]()
+        actions["send_email"]()
         with pytest.raises(gk.ActionDenied):
-            drop_table()
+            actions["drop_table"]()
     assert ["wire_money", "send_email"] * 2 == ran
     assert {"wire_mony": "wire_money", "Drop-Table": "drop_table", "zzz": None} == grace.status()["unmatched_policies"]
     assert [

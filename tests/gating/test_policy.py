@@ -12,39 +12,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.gating import PolicySet, strictest_level
+from grace_kp.gating import PolicySet, Rules
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 from tests.exhaustive import examples
 from tests.gating.inboxes import gated
 
 R = gk.InterventionResponse
 both = pytest.mark.parametrize("is_async", [False, True])
-NO_BOOLEAN = ["no", "false", "yes", "", 0, 1, 0.0, [], object()]
+takers = pytest.mark.parametrize(
+    "take", [gk.Policy, gk.InterventionHandler, lambda **stated: make_grace().gate(**stated)(print)]
+)
 
 
-@pytest.mark.parametrize("setting", NO_BOOLEAN)
-def test_what_only_looks_like_a_boolean_is_refused(setting):
-    """The text "no" is true in Python; the message names the setting, the value and the place."""
+@pytest.mark.parametrize("setting", ["no", "", 0, 1])
+@pytest.mark.parametrize("take", [gk.Policy, gk.InterventionHandler])
+def test_what_only_looks_like_a_boolean_is_refused(take, setting):
+    """The string "no" is true in Python."""
     with pytest.raises(ValueError, match="auto_proceed_on_timeout must be True or False, not"):
-        gk.Policy(floor="confirm", auto_proceed_on_timeout=setting)
-    with pytest.raises(ValueError, match="auto_proceed_on_timeout must be True or False, not"):
-        gk.InterventionHandler(auto_proceed_on_timeout=setting)
-
-
-def test_the_handler_takes_no_none_for_a_boolean():
+        take(auto_proceed_on_timeout=setting)
     with pytest.raises(ValueError, match="not None"):
         gk.InterventionHandler(auto_proceed_on_timeout=None)
-    assert gk.Policy().auto_proceed_on_timeout is None
 
 
-@pytest.mark.parametrize("timeout", ["5", True, -1, float("nan"), [1]])
-def test_a_timeout_is_a_number(timeout):
+@pytest.mark.parametrize("timeout", ["5", True, -1, float("nan")])
+@takers
+def test_a_timeout_is_a_number(take, timeout):
     with pytest.raises(ValueError, match="timeout must be 0 or more seconds, or None, not"):
-        gk.Policy(timeout=timeout)
-    with pytest.raises(ValueError, match="timeout must be 0 or more seconds, or None, not"):
-        gk.InterventionHandler(timeout=timeout)
-    with pytest.raises(ValueError, match="timeout must be 0 or more seconds, or None, not"):
-        make_grace().gate(timeout=timeout)(lambda: None)
+        take(timeout=timeout)
 
 
 def test_policies_of_several_places_are_combined_to_the_stricter():
@@ -106,28 +100,13 @@ def test_time_that_runs_out_proceeds_only_where_that_is_wanted(is_async, reviewe
     assert entry["response"]["timeout_reached"]
 
 
-def fails(request):
-    raise ConnectionError("no network")
-
-
 def times_out_itself(request):
     raise TimeoutError("the chat did not answer")
 
 
-async def fails_async(request):
-    raise ConnectionError("no network")
-
-
 NO_TIMEOUT = {
-    "False": lambda request: False,
-    "None": lambda request: None,
     "True": lambda request: True,
-    "reject": lambda request: "reject",
-    "cancel": lambda request: "cancel",
     "refusal": lambda request: R("cancel"),
-    "modification": lambda request: R("modify"),
-    "crash": fails,
-    "async crash": fails_async,
     "its own timeout": times_out_itself,
     "no reviewer": None,
     "not callable": 5,
@@ -151,32 +130,21 @@ def test_nothing_else_proceeds_or_counts_as_a_timeout(is_async, name):
     assert entry["response"]["timeout_reached"] is False
 
 
-@pytest.mark.parametrize(
-    "floor", ["silent", "notify", "confirm", "escalate", "deny", gk.InterventionLevel.CONFIRM, None]
-)
-def test_floors(floor):
-    policy = gk.Policy(floor=floor)
-    assert (None if floor is None else str(floor)) == policy.floor
-    assert floor is None or str is type(policy.floor)
-    assert ("deny" == floor) is policy.denies
+def test_floors():
+    assert "confirm" == gk.Policy(floor=gk.InterventionLevel.CONFIRM).floor
+    assert str is type(gk.Policy(floor=gk.InterventionLevel.CONFIRM).floor)
+    assert [False] * 5 + [True] == [gk.Policy(floor=floor).denies for floor in FLOORS]
+    for floor in ("strict", "", "DENY", 5):
+        known = "silent, notify, confirm, escalate, deny"
+        with pytest.raises(ValueError, match=f"floor must be one of {known}, not {floor!r}"):
+            gk.Policy(floor=floor)
 
 
-@pytest.mark.parametrize("floor", ["strict", "", "DENY", 5])
-def test_unknown_floors_are_refused(floor):
-    with pytest.raises(
-        ValueError, match=f"floor must be one of silent, notify, confirm, escalate, deny, not {floor!r}"
-    ):
-        gk.Policy(floor=floor)
-
-
-@pytest.mark.parametrize("quorum", [0, 101, True, 1.5, "2"])
+@pytest.mark.parametrize("quorum", [0, 101, True, 1.5])
 def test_a_quorum_is_a_number_of_people(quorum):
     with pytest.raises(ValueError, match="quorum must be a whole number from 1 to 100, not"):
         gk.Policy(quorum=quorum)
     assert (1, 100) == (gk.Policy(quorum=1).quorum, gk.Policy(quorum=100).quorum)
-
-
-def test_thresholds_are_checked():
     with pytest.raises(TypeError):
         gk.Policy(thresholds=0.5)
 
@@ -242,19 +210,17 @@ LACKS = "Evidence is missing or cannot be used, so the gate requires at least co
     ("level", "floor", "gaps", "reason", "expected"),
     [
         ("silent", None, (), "0.9.", ("silent", "0.9.")),
-        ("silent", "silent", (), "0.9.", ("silent", "0.9.")),
         ("silent", "confirm", (), "0.9.", ("confirm", "0.9, but the policy requires at least confirm.")),
         ("silent", "confirm", (), "", ("confirm", "The policy requires at least confirm.")),
-        ("escalate", "confirm", (), "0.1.", ("escalate", "0.1.")),
         ("silent", "deny", (), "0.9.", ("silent", "0.9.")),
         ("silent", None, ("a", "b"), "0.9.", ("confirm", f"0.9. {LACKS} a; b.")),
-        ("escalate", "notify", ("a",), "", ("escalate", f"{LACKS} a.")),
         ("silent", "notify", ("a",), "0.9.", ("confirm", f"0.9, but the policy requires at least notify. {LACKS} a.")),
     ],
 )
 def test_the_strictest_level(level, floor, gaps, reason, expected):
-    found, why = strictest_level(gk.InterventionLevel(level), gk.Policy(floor=floor), gaps, reason)
-    assert expected == (str(found), why)
+    decision = gk.ActionDecision(gk.InterventionLevel(level), 0.5, reason)
+    raised = Rules(gk.Policy(floor=floor), gk.Thresholds(), gaps).apply(decision)
+    assert expected == (str(raised.level), raised.reason)
 
 
 POLICIES = {
@@ -277,13 +243,10 @@ def test_which_entry_matches(name, floor):
     assert floor == policies.for_action(name).floor
 
 
-def test_the_first_of_equal_globs():
+def test_no_entry_or_equal_ones():
     """Where length and floor are the same, the order of the entries decides about the other settings."""
     first, second = gk.Policy(floor="confirm", timeout=1), gk.Policy(floor="confirm", timeout=2)
     assert first is PolicySet({"a*": first, "*a": second}).entry_for("aa")
-
-
-def test_no_entry_matches():
     policies, own = PolicySet({"pay": "confirm"}), gk.Policy(floor="notify", timeout=5)
     assert policies.entry_for("send") is None
     assert gk.Policy() == policies.for_action("send") == PolicySet().for_action("send")
@@ -308,13 +271,9 @@ def test_an_entry_that_is_no_policy_is_named(value, problem):
         PolicySet({"pay": value})
 
 
-@pytest.mark.parametrize("value", [["pay"], "pay=deny", {"pay"}, 5])
-def test_policies_are_a_mapping(value):
-    with pytest.raises(TypeError, match="policies are a mapping of action name to policy or floor, not"):
-        PolicySet(value)
-
-
-def test_places_without_a_common_group_are_an_error_at_once():
+def test_places_that_cannot_be_combined_are_an_error_at_once():
+    with pytest.raises(TypeError, match="policies are a mapping of action name to policy or floor, not str"):
+        PolicySet("pay=deny")
     with pytest.raises(ValueError, match="none in common"):
         PolicySet({"pay": gk.Policy(group="finance")}, {"p*": gk.Policy(group="legal")})
 
@@ -325,7 +284,6 @@ AUTO = gk.Policy(floor="confirm", timeout=0, auto_proceed_on_timeout=True)
 @pytest.mark.parametrize(
     ("other", "proceeds", "timeout"),
     [
-        (gk.Policy(floor="confirm", timeout=300), False, 0),
         (gk.Policy(timeout=300), False, 0),
         (gk.Policy(thresholds=gk.Thresholds()), False, 0),
         (gk.Policy(quorum=2), False, 0),

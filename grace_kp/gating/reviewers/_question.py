@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.approvals import deadline_text
@@ -312,11 +313,11 @@ class Question:
 
     def in_full(self, page: Page) -> list[str]:
         """Lay out everything."""
-        return _flat(self._parts(page, with_bars=True))
+        return [*chain.from_iterable(self._parts(page, with_bars=True))]
 
     def in_short(self, page: Page, head: int, tail: int, more: str) -> list[str]:
         """Lay out everything, with only `head` and `tail` lines of each long part; `more` says how to see the others."""
-        return _flat([fold(part, head, tail, page, more) for part in self._parts(page, with_bars=True)])
+        return [line for part in self._parts(page, with_bars=True) for line in fold(part, head, tail, page, more)]
 
     def on_screen(self, page: Page, rows: int) -> tuple[list[str], bool]:
         """Lay out the question for a screen of `rows` lines; the flag says whether everything that matters is shown.
@@ -324,12 +325,11 @@ class Question:
         Where there is not enough room, the parts of the confidence go first. Then long parts are folded.
         """
         for with_bars in (True, False):
-            lines = _flat(self._parts(page, with_bars=with_bars))
+            lines = [*chain.from_iterable(parts := self._parts(page, with_bars=with_bars))]
             if len(lines) <= rows:
                 return lines, True
-        parts = self._parts(page, with_bars=False)
         for head, tail in FOLDS:
-            folded = _flat([fold(part, head, tail, page) for part in parts])
+            folded = [line for part in parts for line in fold(part, head, tail, page)]
             if len(folded) <= rows:
                 return folded, False
         return fold(lines, max(rows - 8, 4), 4, page), False
@@ -377,10 +377,6 @@ def label_lines(label: str, text: str, page: Page) -> list[str]:
     if page.width >= 4 * LABEL:
         return prose(f" {label + ':':<{LABEL - 1}}", text, page, LABEL)
     return prose(f" {label}: ", text, page, 3)
-
-
-def _flat(parts: list[list[str]]) -> list[str]:
-    return [line for part in parts for line in part]
 
 
 def _bar(value: float, page: Page, used: int) -> str:
