@@ -16,7 +16,7 @@ import grace_kp as gk
 from grace_kp.gating import _request, digest_of
 from grace_kp.gating._request import notice_line
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
-from tests.gating.inboxes import gated
+from tests.gating.inboxes import gated, request_for
 
 R = gk.InterventionResponse
 both = pytest.mark.parametrize("is_async", [False, True])
@@ -104,7 +104,6 @@ forms = pytest.mark.parametrize("form", FORMS)
 
 
 def act_of(grace, is_async=False, **options):
-    """A gated payment, as a plain function."""
 
     def pay(to, euros=5):
         return f"{to} {euros}"
@@ -117,7 +116,6 @@ def act_of(grace, is_async=False, **options):
 
 
 def call(reviewer, is_async=False, **policy):
-    """What a gated payment of 9 returns."""
     return act_of(make_grace(reviewer=reviewer), is_async, floor="confirm", **policy)("ana", 9)
 
 
@@ -183,7 +181,7 @@ def test_all_rounds_share_the_time():
         call(gk.ConfirmationFlow(Channel(CHANGE, "proceed")), timeout=0)
 
 
-def test_the_number_of_changes_is_bounded(request_for):
+def test_the_number_of_changes_is_bounded():
     inner = Reviewer(CHANGE, CHANGE, CHANGE)
     request = request_for({"euros": 9})
     response = gk.ConfirmationFlow(inner, max_rounds=1).review(request)
@@ -193,7 +191,7 @@ def test_the_number_of_changes_is_bounded(request_for):
         gk.ConfirmationFlow(inner, max_rounds=0)
 
 
-def test_the_second_question_is_about_the_changed_call(request_for, monkeypatch):
+def test_the_second_question_is_about_the_changed_call(monkeypatch):
     """Changed arguments hide nothing any more, and digest and time are those of the second question."""
     clock = iter([1_000.0, 1_010.26])
     monkeypatch.setattr(_request, "time", SimpleNamespace(monotonic=lambda: next(clock)))
@@ -292,13 +290,6 @@ def test_other_levels_give_no_notice(floor):
     assert "notice" not in captured.only.grace["decisions"][0]
 
 
-def test_the_handler_gives_the_same_notice(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    decision = gk.ActionDecision(gk.InterventionLevel.NOTIFY, 0.8, "because", "proceed_with_status")
-    assert "proceed" == gk.InterventionHandler().handle(decision).action
-    assert "grace-kp: an action() goes ahead with a notice: because\n" == terminal.getvalue()
-
-
 WIDE = "y" * 120
 
 
@@ -307,6 +298,7 @@ WIDE = "y" * 120
     [
         ("pay", {"to": WIDE}, "because", f"pay(to={WIDE}) goes ahead with a notice: because"),
         ("pay", {"to": WIDE + "y"}, "so", f"pay(to={WIDE}… [cut: 120 of 121 characters kept]) goes ahead with a notice: so"),
+        ("", {}, "because", "an action() goes ahead with a notice: because"),
         ("mail", {"to": "a@b.org"}, "c@b.org asked", "mail(to=a@b.org) goes ahead with a notice: c@b.org asked"),
         (
             "pay\x07", {"plan": {"a\x1bb\nc": ["d\te", {"f\u200b": 5}]}}, "be\rcause",
@@ -339,17 +331,11 @@ def test_an_action_is_taken_by_name_too(action):
 
 
 @pytest.mark.parametrize("action", ["yes", "", "PROCEED", None])
-def test_an_unknown_action_is_an_error(action):
+def test_a_response_is_checked_when_it_is_made(action):
     with pytest.raises(ValueError, match=r"action must be one of proceed, .*, not"):
         R(action)
-
-
-@pytest.mark.parametrize("modified", ["euros", {1: 2}])
-def test_modified_arguments_have_names(modified):
-    with pytest.raises(ValueError, match="modified must map parameter names to values"):
-        R("modify", modified=modified)
-
-
-def test_a_response_cannot_be_changed():
+    for modified in ("euros", {1: 2}):
+        with pytest.raises(ValueError, match="modified must map parameter names to values"):
+            R("modify", modified=modified)
     with pytest.raises(dataclasses.FrozenInstanceError):
         R("proceed").action = gk.InterventionAction("cancel")
