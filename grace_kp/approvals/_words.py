@@ -96,16 +96,15 @@ def process_text(approval: ApprovalRequest) -> str:
     return _PROCESSES.get(approval.waits) or _PROCESSES[approval.is_awaited]
 
 
-def deadline_text(approval: ApprovalRequest) -> str:
-    """Return what happens at the deadline."""
-    kind, _, group = approval.on_deadline.partition(":")
-    match kind:
-        case "skip":
-            return "the action is skipped and the agent goes on"
-        case "escalate":
-            return f"the group {group} may decide"
-        case _:
-            return "the request expires and the action does not run"
+def deadline_text(on_deadline: str) -> str:
+    """Return the effect of a deadline that passes without a decision."""
+    kind, _, group = on_deadline.partition(":")
+    effects = {
+        "skip": "the action is skipped and the agent goes on",
+        "proceed": "the action runs without an answer",
+        "escalate": f"the group {group.strip()} may decide",
+    }
+    return effects.get(kind, "the request expires and the action does not run")
 
 
 def actor_text(actor: Actor) -> str:
@@ -291,7 +290,7 @@ def _facts(approval: ApprovalRequest) -> Iterator[tuple[str, str]]:
     yield "asked", _moment(approval.created_at)
     if str(approval.state) == "pending":
         due = "no deadline" if approval.deadline is None else _moment(approval.deadline)
-        then = "" if approval.deadline is None else safe(f"; then {deadline_text(approval)}")
+        then = "" if approval.deadline is None else safe(f"; then {deadline_text(approval.on_deadline)}")
         yield "decide by", due + then
         yield "may decide", safe(rule_text(approval))
         yield "process", safe(process_text(approval))

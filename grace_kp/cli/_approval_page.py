@@ -54,7 +54,7 @@ def question_of(approval: Approval) -> Question:
     asked = approval.asked or {}
     time_text = "" if approval.state != "pending" else "no deadline"
     if time_text and approval.deadline is not None:
-        time_text = f"{when_text(approval.deadline, now)}; then {clean(deadline_text(approval))}"
+        time_text = f"{when_text(approval.deadline, now)}; then {clean(deadline_text(approval.on_deadline))}"
     facts = Facts(
         action=approval.action,
         level=approval.level,

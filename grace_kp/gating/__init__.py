@@ -10,14 +10,15 @@ from grace_kp.gating._case import (
     ProgramAnswer,
     Terms,
     Unknown,
+    problem_with,
     resumable,
 )
 from grace_kp.gating._decision import FACTS, Basis, Decision, Rules, RunConfidence, ShadowAssessment, audit_probability
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drivers import EngineStep, Failed, InterventionHandler, Work, attempt, drive, drive_async
 from grace_kp.gating._engine import Execution, consent_to, execution
+from grace_kp.gating._inquiry import state_approval
 from grace_kp.gating._ledger import EarlierRun, InMemory, Ledger, LedgerEntry, idempotency_key
-from grace_kp.gating._modification import problem_with
 from grace_kp.gating._outcome import (
     APPROVED,
     CANCELLED,
@@ -33,11 +34,11 @@ from grace_kp.gating._outcome import (
     raise_or_return,
     recorded_arguments,
 )
-from grace_kp.gating._policy import Policy, PolicySet, strictest_level
-from grace_kp.gating._request import InterventionRequest, InterventionResponse
-from grace_kp.gating._reviewer import ConfirmationFlow, Reviewer
+from grace_kp.gating._paused import PausedInquiry, Questions
+from grace_kp.gating._policy import Policy, PolicySet
+from grace_kp.gating._request import ConfirmationFlow, InterventionRequest, InterventionResponse, Reviewer
 from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
-from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer, InboxReviewer
+from grace_kp.gating.reviewers import ConsoleReviewer, InboxReviewer
 
 __all__ = [
     "APPROVED",
@@ -45,7 +46,6 @@ __all__ = [
     "FACTS",
     "WAITING",
     "Basis",
-    "CallbackReviewer",
     "ConfirmationFlow",
     "Consent",
     "ConsoleReviewer",
@@ -71,10 +71,12 @@ __all__ = [
     "NotRun",
     "NotStarted",
     "Outcome",
+    "PausedInquiry",
     "PendingAnswer",
     "Policy",
     "PolicySet",
     "ProgramAnswer",
+    "Questions",
     "Raised",
     "RanBefore",
     "Returned",
@@ -102,7 +104,7 @@ __all__ = [
     "raise_or_return",
     "recorded_arguments",
     "resumable",
-    "strictest_level",
+    "state_approval",
     "unshown_arguments",
     "view",
 ]

@@ -9,21 +9,23 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals import ENTITLING, ApprovalState, decode, list_sealed, opened_arguments, schema_of
 from grace_kp.errors import ActionPending, AlreadyDecided, ApprovalError, GateError
-from grace_kp.gating._case import OWN, Consent, Coverage, GatedCall, Terms, resumable
+from grace_kp.gating._case import OWN, Consent, Coverage, GatedCall, Terms, declared_types, problem_with, resumable
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import drive, drive_async
 from grace_kp.gating._engine import FunctionCall, execution, gated_call
+from grace_kp.gating._inquiry import Inquiry, decided_response, state_approval
 from grace_kp.gating._outcome import GateEntry, raise_or_return
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.record import HOST, argument_check, fitting, reseal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Approval, Inbox
     from grace_kp.gating._case import GateScope, Identifier, Resumable
-    from grace_kp.gating._drivers import EngineStep
+    from grace_kp.gating._drivers import Steps
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._policy import Policy
 
@@ -59,7 +61,10 @@ class GatedAction:
         self.signature = inspect.signature(self.action)
         kinds = [parameter.kind for parameter in self.signature.parameters.values()]
         self._takes_all_by_place = not any(kind in _BY_NAME_OR_VARIADIC for kind in kinds)
-        self.hidden = _own_object(self.action, self.signature)
+        owner = getattr(self.action, "__qualname__", "").rpartition(".")[0]
+        first = next(iter(self.signature.parameters), None)
+        is_method = bool(owner) and not owner.endswith("<locals>")
+        self.hidden = first if is_method and first in {"self", "cls", "mcs"} else None
         self.injected = HOST.injected(self.action) & self.signature.parameters.keys()
         self.terms = Terms.of(self.action, self.signature, self.hidden, stated or {}, self.injected)
         self.action = reseal(self.action, self.terms.sealed)
@@ -70,15 +75,11 @@ class GatedAction:
 
     def types(self) -> Mapping[str, Any]:
         """Resolve the declared type of each parameter that has one."""
-        from grace_kp.gating._modification import declared_types
-
         return declared_types(self.action, self.signature)
 
     def schema(self) -> Mapping[str, Any]:
         """Return the JSON schema of the parameters."""
         if self._schema is None:
-            from grace_kp.approvals import schema_of
-
             leave_out = (*self.terms.ignore, *(() if self.hidden is None else (self.hidden,)))
             self._schema = schema_of(self.signature, self.types(), leave_out=leave_out)
         return self._schema
@@ -133,9 +134,6 @@ class GatedAction:
 
     def kept_arguments(self, approval: Approval, inbox: Inbox, ignored: Mapping[str, object]) -> inspect.BoundArguments:
         """Return the arguments of an approved action that is carried out: the approved ones, and the ignored parameters as passed in `ignored`."""
-        from grace_kp.approvals import decode, list_sealed, opened_arguments
-        from grace_kp.gating._modification import problem_with
-
         _check_executable(approval)
         terms, types, parameters = self.terms, self.types(), self.signature.parameters
 
@@ -178,14 +176,10 @@ class GatedAction:
             )
             raise refuse(f"{error}{hint}") from error
 
-    def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Generator[EngineStep, Any, Outcome]:
+    def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Steps[Outcome]:
         """Run an approved action under its claim, at most once."""
-        from grace_kp.approvals import ENTITLING
-        from grace_kp.gating._inquiry import Inquiry, decided_response, state_approval
-
         case = self.case(bound)
-        reviewer = case.reviewer if isinstance(case.reviewer, InboxReviewer) else InboxReviewer()
-        case.inquiry = case.ledger_entry = Inquiry(case, self.terms, reviewer, approval)
+        case.ledger_entry = Inquiry(case, approval)
         case.scope.record(case.entry.fields)
         case.entry.fields.update(level=approval.level, score=approval.score, reason=approval.reason)
         state_approval(case, approval, approval.waits)
@@ -269,17 +263,8 @@ def _check(action: Any) -> None:
         )
 
 
-def _own_object(action: Any, signature: inspect.Signature) -> str | None:
-    owner = getattr(action, "__qualname__", "").rpartition(".")[0]
-    first = next(iter(signature.parameters), None)
-    is_method = bool(owner) and not owner.endswith("<locals>")
-    return first if is_method and first in {"self", "cls", "mcs"} else None
-
-
 def _check_executable(approval: Approval) -> None:
     """Refuse an approval that only its own process can carry out, or that entitles to nothing."""
-    from grace_kp.approvals import ENTITLING, ApprovalState
-
     if approval.state is ApprovalState.PENDING:
         raise ActionPending(
             f"{approval.action} has not run: it waits for the approval {approval.id}", approval=approval

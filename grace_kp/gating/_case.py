@@ -1,46 +1,55 @@
-"""One gated call: its arguments and what their digest covers, the run and the program around it, its consent, and the terms of its requests.
+"""One gated call: its arguments, what their digest covers and how a reviewer's changes are read; the run and the program around it; its consent.
 
 A framework whose programs may run again from an earlier point (as graphs do) registers with `grace_kp.record.HOST` and offers
 `resumable()`. A gate inside such a program asks by pausing it, and recognises its calls when they come again.
 
 `Terms` are what a gate fixes about requests that outlive the process: key, parameters without meaning, sealed parameters, version.
+
+A reviewer's arguments must fit the signature and its declared types, without guessing. A value of the declared type runs as it was submitted.
+The JSON form of a type, such as a string for a date, is read as that type. Everything else is a problem to report: the string "20" is not an int.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import json
 import operator
 import types
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, get_args, get_origin, get_type_hints
 
+from grace_kp.approvals import KeyTemplate, version_of
 from grace_kp.errors import GateError
 from grace_kp.gating._decision import Rules
-from grace_kp.gating._digest import Identified, NotCheckable, OwnObject, digest_of
+from grace_kp.gating._digest import Identified, NotCheckable, OwnObject, closure_of, digest_of
 from grace_kp.gating._request import InterventionResponse
 from grace_kp.record import HOST
-from grace_kp.trace import SCALARS
+from grace_kp.trace import SCALARS, render
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from grace_kp.approvals import Approval, Inbox, KeyTemplate
+    from pydantic import TypeAdapter, ValidationError
+
+    from grace_kp.approvals import Approval, Inbox
     from grace_kp.confidence import Thresholds
     from grace_kp.gating._decision import RunConfidence
-    from grace_kp.gating._ledger import AtMostOnce, Awaited, Ledger
+    from grace_kp.gating._ledger import AtMostOnce, Ledger
     from grace_kp.gating._outcome import GateEntry
     from grace_kp.gating._policy import Policy
-    from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._reviewer import Reviewer, Reviews
+    from grace_kp.gating._request import InterventionRequest, Reviewer, Reviews
     from grace_kp.levels import InterventionLevel
     from grace_kp.trace import Getter
 
     Slot = tuple[str, Getter]
 
 
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC = _ARGS, _KWARGS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+_POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
 
 
 Identifier: TypeAlias = str | Callable[[Any], object]
@@ -138,42 +147,6 @@ def _owner(action: Callable[..., object] | None) -> object | None:
     return None if isinstance(action, types.FunctionType | types.BuiltinFunctionType | functools.partial) else action
 
 
-@dataclass(slots=True)
-class BoundCall:
-    """One call of an action with its arguments."""
-
-    action: str
-    signature: inspect.Signature
-    bound: inspect.BoundArguments
-    hidden: str | None = None
-    """Name of the parameter that is the method's own object, and is not shown."""
-    types: Callable[[], Mapping[str, object]] = dict
-    """Resolves the declared type of each parameter that has one. Called when a reviewer changes arguments."""
-    check: Callable[[Mapping[str, object]], str] | None = None
-    """Returns a problem of arguments that fit the signature; empty where there is none."""
-    injected: frozenset[str] = frozenset()
-    """Parameters that a framework fills in. They are not arguments of the call, and are not shown."""
-
-    def whole(self, bound: inspect.BoundArguments | None = None) -> inspect.BoundArguments:
-        """Return the arguments with defaults; of the call, or of other arguments in their place."""
-        whole = inspect.BoundArguments(self.signature, dict((bound or self.bound).arguments))
-        whole.apply_defaults()
-        return whole
-
-    def shown_arguments(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
-        """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
-        passed, parameters = (bound or self.bound).arguments, self.signature.parameters
-        if len(passed) == len(parameters) and not self.injected:  # no defaults
-            return {name: value for name, value in passed.items() if name != self.hidden}
-        return {
-            name: value
-            for name, value in self.whole(bound).arguments.items()
-            if name != self.hidden
-            and name not in self.injected
-            and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
-        }
-
-
 @dataclass(frozen=True, slots=True)
 class HeldRefusal:
     """A reviewer's answer that prevents a call: a refusal, or a reply in place of the action."""
@@ -204,24 +177,20 @@ class GateScope(Protocol):
         """The trace that will contain the decision."""
 
     @property
-    def objective(self) -> str | None:
-        """The objective of the run."""
+    def objective(self) -> str | None: ...
 
     @property
-    def user(self) -> str | None:
-        """The user of the run."""
+    def user(self) -> str | None: ...
 
     @property
     def waits(self) -> bool:
         """Whether assessing may wait for a model, and must not block an event loop."""
 
     @property
-    def ledger(self) -> Ledger:
-        """The ledger of actions that run."""
+    def ledger(self) -> Ledger: ...
 
     @property
-    def inbox(self) -> Inbox:
-        """The inbox for requests that outlive the process."""
+    def inbox(self) -> Inbox: ...
 
     def document(self) -> Mapping[str, Any] | None:
         """Return the trace of the run so far; None outside of a recorded run."""
@@ -240,9 +209,20 @@ class GateScope(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class GatedCall(BoundCall):
+class GatedCall:
     """One call of a gated action."""
 
+    action: str
+    signature: inspect.Signature
+    bound: inspect.BoundArguments
+    hidden: str | None = None
+    """Name of the parameter that is the method's own object, and is not shown."""
+    types: Callable[[], Mapping[str, object]] = dict
+    """Resolves the declared type of each parameter that has one. Called when a reviewer changes arguments."""
+    check: Callable[[Mapping[str, object]], str] | None = None
+    """Returns a problem of arguments that fit the signature; empty where there is none."""
+    injected: frozenset[str] = frozenset()
+    """Parameters that a framework fills in. They are not arguments of the call, and are not shown."""
     policy: Policy
     scope: GateScope
     entry: GateEntry
@@ -251,7 +231,6 @@ class GatedCall(BoundCall):
     """The program around, where it may be run again."""
     ledger_entry: AtMostOnce | None = None
     """The entry of this call in the ledger, once the engine has looked it up for the program; or its request in an inbox."""
-    inquiry: Awaited | None = None
     terms: Terms | None = None
     """How requests about the action are identified and kept; None where it cannot be asked about in an inbox."""
     schema: Callable[[], Mapping[str, Any]] = dict
@@ -268,9 +247,24 @@ class GatedCall(BoundCall):
     at_least: InterventionLevel | None = None
     """The mildest level of this call, whatever the confidence."""
 
-    def policy_now(self) -> Policy:
-        """Return the policy that is in force now, which may be another than when the call began."""
-        return self.policy if self.lookup is None else self.lookup()
+    def whole(self, bound: inspect.BoundArguments | None = None) -> inspect.BoundArguments:
+        """Return the arguments with defaults; of the call, or of other arguments in their place."""
+        whole = inspect.BoundArguments(self.signature, dict((bound or self.bound).arguments))
+        whole.apply_defaults()
+        return whole
+
+    def shown_arguments(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
+        """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
+        passed, parameters = (bound or self.bound).arguments, self.signature.parameters
+        if len(passed) == len(parameters) and not self.injected:  # no defaults
+            return {name: value for name, value in passed.items() if name != self.hidden}
+        return {
+            name: value
+            for name, value in self.whole(bound).arguments.items()
+            if name != self.hidden
+            and name not in self.injected
+            and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
+        }
 
     @property
     def reviewer(self) -> Reviewer | None:
@@ -343,8 +337,7 @@ class Resumable(Protocol):
     def wait(self) -> None:
         """Wait until the calls before this one have been decided on."""
 
-    async def wait_async(self) -> None:
-        """`wait` without blocking the event loop."""
+    async def wait_async(self) -> None: ...
 
     def end(self) -> None:
         """Let the next call be decided on."""
@@ -399,8 +392,6 @@ class Terms:
         if version is not None and not (isinstance(version, str) and version.strip() and len(version) <= 100):
             raise GateError(f"version must be a string of 1 to 100 characters, not {version!r:.60}")
         if key is not None:
-            from grace_kp.approvals import KeyTemplate
-
             template = KeyTemplate(key, signature, sealed=sealed)
             if wrong := sorted({*template.fields} & {*ignore, hidden}):
                 raise GateError(
@@ -419,13 +410,7 @@ class Terms:
     @property
     def version(self) -> str:
         """The version of the action: the declared one, else a hash of its signature."""
-        from grace_kp.approvals import version_of
-
         return version_of(self.signature, self.declared_version)
-
-    def covered_arguments(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """Return the arguments that a request is about."""
-        return {name: value for name, value in arguments.items() if name not in self.ignore}
 
 
 def _parameters(what: str, named: object, signature: inspect.Signature, hidden: str | None) -> tuple[str, ...]:
@@ -441,3 +426,218 @@ def _parameters(what: str, named: object, signature: inspect.Signature, hidden: 
                 f"{what} names {name!r:.60}, which is not a parameter of the action; it has {', '.join(known) or 'none'}"
             )
     return names
+
+
+class EditMisfit(Exception):
+    """A value does not fit; the message says why."""
+
+    def within(self, name: str) -> EditMisfit:
+        """Return the same problem of the value that holds this one under `name`."""
+        problem = str(self)
+        return EditMisfit(f"{name}{problem}" if problem.startswith(".") else f"{name}: {problem}")
+
+
+def apply_changes(call: GatedCall, changes: Mapping[str, Any]) -> inspect.BoundArguments:
+    """Return the arguments of the call with a reviewer's changes, or raise `EditMisfit`."""
+    parameters = call.signature.parameters
+    rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KWARGS), None)
+    arguments = dict(call.bound.arguments)
+    declared = call.types()
+    # Parameters first: `**more` as a whole does not undo changes of single keywords.
+    for name, value in sorted(changes.items(), key=lambda change: change[0] not in parameters):
+        if name == call.hidden or name in call.injected or (name not in parameters and rest is None):
+            known = ", ".join(key for key in parameters if key not in {call.hidden, *call.injected}) or "none"
+            raise EditMisfit(f"{call.action} has no parameter {name!r}; it has {known}")
+        if name in parameters:
+            parameter = parameters[name]
+            original = call.bound.arguments.get(name, parameter.default)
+            is_kept = _is_unchanged(value, original)
+            arguments[name] = original if is_kept else _read_argument(value, parameter, declared.get(name))
+        else:
+            extra = str(rest)
+            original = call.bound.arguments.get(extra, {}).get(name, inspect.Parameter.empty)
+            is_kept = _is_unchanged(value, original)
+            fitting = original if is_kept else _read_item(value, name, declared.get(extra))
+            arguments[extra] = {**arguments.get(extra, {}), name: fitting}
+    changed = inspect.BoundArguments(call.signature, _without_gaps(call.signature, arguments))
+    try:
+        bound = call.signature.bind(*changed.args, **changed.kwargs)
+    except TypeError as error:
+        raise EditMisfit(str(error)) from error
+    if call.check is not None and (problem := call.check(arguments)):
+        raise EditMisfit(problem)
+    return bound
+
+
+def consent_to_changes(case: GatedCall, changes: Mapping[str, Any], digest: str) -> Consent | str:
+    """Return a consent to the call with the reviewer's arguments, or their problem; `digest` is that of the arguments in the question."""
+    try:
+        bound = apply_changes(case, changes)
+        changed = case.digest(bound)
+    except EditMisfit as problem:
+        return f"the arguments do not fit {case.action}: {problem}"
+    except NotCheckable as error:
+        return str(error)
+    return Consent(bound, changed, modified=changed != digest)
+
+
+def problem_with(value: object, declared: object) -> str:
+    """Return why a value does not fit a type; empty where it fits, or where the type cannot be checked."""
+    try:
+        _read(value, declared)
+    except EditMisfit as problem:
+        return str(problem)
+    return ""
+
+
+def declared_types(action: object, signature: inspect.Signature) -> dict[str, Any]:
+    """Return the type of each parameter that declares a type which can be resolved."""
+    call: Any = action if inspect.isroutine(action) or isinstance(action, type) else type(action).__call__
+    function = inspect.unwrap(call)
+    names = getattr(function, "__globals__", {})
+    inner = {**names, **closure_of(function)}
+    found: dict[str, Any] = {}
+    for name, parameter in signature.parameters.items():
+        if parameter.annotation is parameter.empty:
+            continue
+        holder: Any = SimpleNamespace(__annotations__={name: parameter.annotation})
+        try:
+            found.update(get_type_hints(holder, names, inner, include_extras=True))
+        except (NameError, AttributeError, TypeError, SyntaxError):
+            continue  # a name that is only known to a type checker
+    return found
+
+
+def _without_gaps(signature: inspect.Signature, arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments with the defaults in front of others, which would otherwise end up in another parameter or in `**more`."""
+    filled = dict(arguments)
+    missing: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name not in arguments:
+            missing.append(parameter)
+        elif parameter.kind is _POSITIONAL_ONLY or (parameter.kind is _ARGS and arguments[name]):
+            filled.update({item.name: item.default for item in missing})
+        elif parameter.kind is _KWARGS and arguments[name]:
+            filled.update({item.name: item.default for item in missing if item.kind is _POSITIONAL_ONLY})
+    return filled
+
+
+def _read_argument(value: object, parameter: inspect.Parameter, declared: object) -> object:
+    name = parameter.name
+    if parameter.kind is _ARGS:
+        if not isinstance(value, list | tuple):
+            raise EditMisfit(f"{name}: must be a list, not {type(value).__name__}")
+        return tuple(_read_item(item, f"{name}[{number}]", declared) for number, item in enumerate(value))
+    if parameter.kind is _KWARGS:
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise EditMisfit(f"{name}: must be an object, not {type(value).__name__}")
+        return {key: _read_item(item, key, declared) for key, item in value.items()}
+    if value is None and parameter.default is None:
+        return None  # `x: int = None`
+    return _read_item(value, name, declared)
+
+
+def _read_item(value: object, name: str, declared: object) -> object:
+    if get_origin(declared) is typing.Unpack:
+        declared = get_type_hints(get_args(declared)[0], include_extras=True).get(name)
+    if declared is None:
+        return value
+    try:
+        return _read(value, declared)
+    except EditMisfit as problem:
+        raise problem.within(name) from None
+
+
+def _read(value: object, declared: object) -> object:
+    if typing.is_typeddict(declared):
+        return _read_fields(value, declared)
+    adapter = _adapter(declared)
+    if adapter is None:
+        return value
+    from pydantic import PydanticUserError, ValidationError
+
+    try:
+        read = adapter.validate_python(value, strict=True)
+    except PydanticUserError:
+        return value  # the type refers to a type that is not defined
+    except ValidationError as error:
+        problem = _first_problem(error)
+    else:
+        # A number stays a number and an object becomes the model that it describes; conversions of a string by the type are not wanted.
+        return value if type(read) is type(value) and isinstance(value, str | bytes | int | float) else read
+    text = _as_json(value)
+    if text is not None:
+        try:
+            return adapter.validate_json(text, strict=True)
+        except ValidationError as error:
+            # Some types cannot be checked in JSON; then the message about the value itself is clearer.
+            if all(item["type"] != "needs_python_object" for item in error.errors()):
+                problem = _first_problem(error)
+    raise EditMisfit(problem)
+
+
+def _read_fields(value: object, declared: Any) -> dict[str, object]:
+    """A dict with declared keys. Each is read by itself, because pydantic reads such a type only from Python 3.12 on."""
+    if not isinstance(value, dict):
+        raise EditMisfit("Input should be a valid dictionary")
+    types = get_type_hints(declared, include_extras=True)
+    # Where annotations are strings, `__required_keys__` ignores Required and NotRequired.
+    origins = {name: get_origin(hint) for name, hint in types.items()}
+    required = {name for name, origin in origins.items() if origin is typing.Required}
+    required |= {name for name in declared.__required_keys__ if origins.get(name) is not typing.NotRequired}
+    if missing := required - value.keys():
+        raise EditMisfit(f".{min(missing)}: Field required")
+    read: dict[str, object] = {}
+    for name, item in value.items():
+        if name not in types:
+            raise EditMisfit(f".{name}: Extra inputs are not permitted")
+        hint = types[name]
+        while get_origin(hint) in (typing.Required, typing.NotRequired):
+            hint = get_args(hint)[0]
+        try:
+            read[name] = _read(item, hint)
+        except EditMisfit as problem:
+            raise problem.within(f".{name}") from None
+    return read
+
+
+def _adapter(declared: Any) -> TypeAdapter[Any] | None:
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+    from pydantic.errors import PydanticUndefinedAnnotation
+
+    try:
+        try:
+            return TypeAdapter(declared, config=ConfigDict(arbitrary_types_allowed=True))
+        except PydanticUserError:
+            return TypeAdapter(declared)  # models, dataclasses and TypedDicts have their own configuration
+    except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, AttributeError):
+        return None
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    inside = "".join(f".{part}" for part in first["loc"])
+    return f"{inside}: {first['msg']}" if inside else str(first["msg"])
+
+
+def _as_json(value: object) -> str | None:
+    """The value as JSON, if it comes back from it the same."""
+    try:
+        text = json.dumps(value, allow_nan=False)
+        return text if digest_of({"": json.loads(text)}) == digest_of({"": value}) else None
+    except (TypeError, ValueError, RecursionError, NotCheckable):
+        return None
+
+
+def _is_unchanged(value: object, original: object) -> bool:
+    """Whether a reviewer returned an argument unchanged, or in its JSON form."""
+    if value is original:
+        return True
+    try:
+        if (found := digest_of({"": value})) == digest_of({"": original}):
+            return True
+    except NotCheckable:
+        return False
+    if isinstance(original, str) or _as_json(value) is None:
+        return False
+    return any(found == digest_of({"": render(original, hides=hides)}) for hides in (False, True))

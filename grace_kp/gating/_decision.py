@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import PROFILES, ActionDecision, ConfidenceFactors, ConfidenceScore, decide
 from grace_kp.errors import is_unit
-from grace_kp.gating._policy import UNMEASURED, stricter_unmeasured, strictest_level
+from grace_kp.gating._policy import UNMEASURED, stricter_unmeasured
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
@@ -158,7 +158,16 @@ class Rules:
 
     def apply(self, decision: ActionDecision) -> ActionDecision:
         """Return a decision with its level raised to what the rules require."""
-        level, reason = strictest_level(decision.level, self.policy, self.gaps, decision.reason)
+        level, reason = decision.level, decision.reason
+        if self.policy.floor is not None and not self.policy.denies:
+            level = level.at_least(InterventionLevel(self.policy.floor))
+        if level is not decision.level:
+            required = f"the policy requires at least {level}."
+            reason = f"{reason.removesuffix('.')}, but {required}" if reason else f"T{required[1:]}"
+        if self.gaps:
+            level = level.at_least(InterventionLevel.CONFIRM)
+            missing = "Evidence is missing or cannot be used, so the gate requires at least confirm"
+            reason = f"{reason} {missing}: {'; '.join(self.gaps)}.".strip()
         if self.at_least is not None and level.at_least(self.at_least) is not level:
             level = level.at_least(self.at_least)
             reason = f"{reason} This call requires at least {level}."

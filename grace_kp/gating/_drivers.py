@@ -6,9 +6,11 @@ for decisions outside of a gate.
 
 from __future__ import annotations
 
+import functools
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread, running_loop
 from grace_kp.gating._digest import digest_of
@@ -17,11 +19,15 @@ from grace_kp.gating._policy import check_auto_proceed, check_timeout
 from grace_kp.gating._request import (
     InterventionRequest,
     InterventionResponse,
+    as_response,
+    deliver,
     for_reviewer,
+    is_async,
+    name_of,
     new_request_id,
+    review_function,
     without_secrets,
 )
-from grace_kp.gating._reviewer import as_response, deliver, is_async, name_of, review_function
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import HOST, OPERATIONS
 
@@ -29,11 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
     from grace_kp.confidence import ActionDecision
-    from grace_kp.gating._case import Consent, Resumable
-    from grace_kp.gating._ledger import Awaited
-    from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._case import Consent
+    from grace_kp.gating._request import Reviewer
 
     T = TypeVar("T")
+    Steps: TypeAlias = Generator["EngineStep", Any, T]
+    """Steps for a driver, which end with a result."""
 
 THREAD = "reviewer"
 
@@ -171,10 +178,11 @@ class AskBeside(EngineStep):
     """Returns how the request was settled elsewhere; empty while it is open."""
 
     def perform(self) -> bool:
-        shown = for_reviewer(self.request, self.reviewer)
-        # A prompt that stays open would read answers to other questions.
-        has_prompt = hasattr(self.reviewer, "review_until")
-        asked = _UntilDecided(self.reviewer, self.describe_end) if has_prompt else self.reviewer
+        shown, asked = for_reviewer(self.request, self.reviewer), self.reviewer
+        if (review_until := getattr(asked, "review_until", None)) is not None:
+            # A prompt that stays open would read answers to other questions.
+            review = functools.partial(review_until, ended=self.describe_end)
+            asked = SimpleNamespace(review=review, keeps_time=getattr(asked, "keeps_time", False))
 
         def answer() -> None:
             response = Ask(shown, asked).perform()
@@ -185,33 +193,19 @@ class AskBeside(EngineStep):
 
 
 @dataclass(frozen=True, slots=True)
-class _UntilDecided:
-    """A reviewer at a prompt, whose question ends when the request is settled elsewhere."""
-
-    reviewer: Any
-    describe_end: Callable[[], str]
-
-    @property
-    def keeps_time(self) -> bool:
-        return getattr(self.reviewer, "keeps_time", False)
-
-    def review(self, request: InterventionRequest) -> Any:
-        return self.reviewer.review_until(request, self.describe_end)
-
-
-@dataclass(frozen=True, slots=True)
 class Await(EngineStep):
     """Wait for a decision in the inbox, for an execution elsewhere to end, or for the calls before this one in a program."""
 
-    awaited: Awaited | Resumable
+    wait: Callable[[], object]
+    wait_async: Callable[[], Awaitable[object]]
     blocks = True
 
     def perform(self) -> object:
-        return Work(self.awaited.wait).perform()
+        return Work(self.wait).perform()
 
     async def perform_async(self) -> object:
         try:
-            return await self.awaited.wait_async()
+            return await self.wait_async()
         except Exception as error:  # noqa: BLE001 — the engine decides what follows
             return Failed(error)
 
@@ -264,7 +258,7 @@ def _no_action(_consent: Consent) -> Any:
     raise TypeError("this engine runs no action")
 
 
-def drive(engine: Generator[EngineStep, Any, T], run: Callable[[Consent], object] = _no_action) -> T:
+def drive(engine: Steps[T], run: Callable[[Consent], object] = _no_action) -> T:
     """Run the engine to its end in this thread."""
     advance: Callable[[Any], EngineStep] = engine.send
     answer: Any = None
@@ -289,9 +283,7 @@ def drive(engine: Generator[EngineStep, Any, T], run: Callable[[Consent], object
             advance, answer = _outcome_of(step, error, engine)
 
 
-async def drive_async(
-    engine: Generator[EngineStep, Any, T], run: Callable[[Consent], Awaitable[object]] = _no_action
-) -> T:
+async def drive_async(engine: Steps[T], run: Callable[[Consent], Awaitable[object]] = _no_action) -> T:
     """`drive` without blocking the event loop."""
     advance: Callable[[Any], EngineStep] = engine.send
     answer: Any = None
@@ -326,12 +318,12 @@ async def drive_async(
                 answer = answer if isinstance(step, RunAction) else CoroutineClosed()
 
 
-def _outcome_of(step: EngineStep, error: BaseException, engine: Generator[EngineStep, Any, Any]) -> tuple[Any, Any]:
+def _outcome_of(step: EngineStep, error: BaseException, engine: Steps[Any]) -> tuple[Any, Any]:
     """Return how the engine goes on after an error: an action that raised has an outcome, any other step ends the engine."""
     return (engine.send, Raised(error)) if isinstance(step, RunAction) else (engine.throw, error)
 
 
-def attempt(engine: Generator[EngineStep, Any, T]) -> Generator[EngineStep, Any, T | Exception]:
+def attempt(engine: Steps[T]) -> Steps[T | Exception]:
     """Return what an engine returns or raises, for callers that phrase a refusal or a failure themselves."""
     try:
         return (yield from engine)
@@ -382,9 +374,7 @@ class InterventionHandler:
         """`handle`, without blocking the event loop."""
         return await drive_async(self._handle(decision))
 
-    def _handle(
-        self, decision: ActionDecision | InterventionRequest
-    ) -> Generator[EngineStep, Any, InterventionResponse]:
+    def _handle(self, decision: ActionDecision | InterventionRequest) -> Steps[InterventionResponse]:
         request = decision
         if not isinstance(request, InterventionRequest):
             request = InterventionRequest(

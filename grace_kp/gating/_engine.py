@@ -7,10 +7,9 @@ ends without running the action, whatever fails.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import (
     ActionCancelled,
@@ -21,12 +20,12 @@ from grace_kp.errors import (
     ApprovalError,
     brief,
 )
-from grace_kp.gating._case import Consent, HeldRefusal
+from grace_kp.gating._case import Consent, HeldRefusal, consent_to_changes
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
-from grace_kp.gating._drivers import Ask, Await, EngineStep, Failed, NoAnswer, Notify, RunAction, Work
+from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
+from grace_kp.gating._inquiry import Inquiry, file_and_wait, response_from
 from grace_kp.gating._ledger import EarlierRun, LedgerEntry
-from grace_kp.gating._modification import consent_to_changes
 from grace_kp.gating._outcome import (
     CANCELLED,
     DENIED,
@@ -38,14 +37,16 @@ from grace_kp.gating._outcome import (
     RanBefore,
     Returned,
 )
+from grace_kp.gating._paused import inquiry_of, pause_and_ask
 from grace_kp.gating._request import (
     InterventionRequest,
     InterventionResponse,
     for_reviewer,
+    name_of,
     new_request_id,
+    record_notice,
     unseen_problem,
 )
-from grace_kp.gating._reviewer import name_of, record_notice
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import HOST, SEALED
@@ -54,11 +55,12 @@ from grace_kp.trace import error_text, redact_text, redacted_error, render_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.gating._case import GatedCall, Resumable, Terms
+    from grace_kp.gating._case import GatedCall, Resumable
     from grace_kp.gating._decision import Rules, RunConfidence
-    from grace_kp.gating._ledger import AtMostOnce, Awaited
+    from grace_kp.gating._drivers import Steps
+    from grace_kp.gating._ledger import AtMostOnce
     from grace_kp.gating._outcome import GateEntry, Outcome
-    from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._request import Reviewer
 
 
 OTHER_CALL = "the earlier answer belongs to another call; decide about this one"
@@ -69,10 +71,8 @@ DECIDED = ("level", "score", "reason", "policy_version", "floor", "digest", "att
 MAX_WORDS = 1_000_000
 """Characters of a reviewer's words that reach the agent."""
 
-Consenting: TypeAlias = Generator[EngineStep, Any, Consent]
 
-
-def gated_call(case: GatedCall) -> Generator[EngineStep, Any, Outcome]:
+def gated_call(case: GatedCall) -> Steps[Outcome]:
     """Get the consent that a call needs, and run the action with it, at most once."""
     try:
         consent = yield from consent_to(case)
@@ -85,11 +85,11 @@ def gated_call(case: GatedCall) -> Generator[EngineStep, Any, Outcome]:
     return (yield from execution(FunctionCall(case, consent)))
 
 
-def consent_to(case: GatedCall) -> Consenting:
+def consent_to(case: GatedCall) -> Steps[Consent]:
     """Get the consent that a call needs."""
     try:
         if case.program is not None:
-            waited = yield Await(case.program)
+            waited = yield Await(case.program.wait, case.program.wait_async)
             if isinstance(waited, Failed):
                 raise waited.error
         return (yield from _get_consent(case))
@@ -101,7 +101,7 @@ def consent_to(case: GatedCall) -> Consenting:
             case.program.end()
 
 
-def _get_consent(case: GatedCall) -> Consenting:
+def _get_consent(case: GatedCall) -> Steps[Consent]:
     refusal = case.scope.refusal() if case.program is None else None
     case.scope.record(case.entry.fields)
     if (error := _find_held_error(case, refusal)) is not None:
@@ -132,26 +132,19 @@ def _get_consent(case: GatedCall) -> Consenting:
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
 
 
-def _forbidden(case: GatedCall, request: InterventionRequest) -> Generator[EngineStep, Any, None]:
+def _forbidden(case: GatedCall, request: InterventionRequest) -> Steps[None]:
     """Cancel what was asked about the call before its policy forbade the action."""
-    from grace_kp.gating._inquiry import Inquiry
-
-    reviewer = case.reviewer if isinstance(case.reviewer, InboxReviewer) else InboxReviewer()
-    if case.terms is None:
-        return
-    if case.program is None:
-        if case.terms.key is not None:
-            yield Work(Inquiry(case, case.terms, reviewer).forbid, writes=True)
-    elif case.is_filed:
-        from grace_kp.gating.programs import inquiry_of
-
-        yield Work(inquiry_of(case, case.terms, reviewer, case.program, f"{request.attempt}.0").forbid, writes=True)
+    if case.program is not None and case.is_filed:
+        yield Work(inquiry_of(case, f"{request.attempt}.0").forbid, writes=True)
+    elif case.program is None and case.terms is not None and case.terms.key is not None:
+        yield Work(Inquiry(case).forbid, writes=True)
 
 
-def _decision(case: GatedCall) -> Generator[EngineStep, Any, Decision]:
+def _decision(case: GatedCall) -> Steps[Decision]:
     """Decide on the level, or look up the decision where the program around is run again."""
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
+    case.ledger_entry = None  # not a request whose reviewer wanted a new decision
     assessed = yield Work(lambda: case.scope.assess(case), blocks=case.scope.waits)
     if isinstance(assessed, Failed):
         why = f"the confidence could not be computed: {error_text(assessed.error)}"
@@ -165,7 +158,7 @@ def _decide(case: GatedCall, assessment: RunConfidence, rules: Rules) -> Decisio
     return Decision.of(assessment, rules)
 
 
-def _kept_decision(case: GatedCall, program: Resumable) -> Generator[EngineStep, Any, Decision]:
+def _kept_decision(case: GatedCall, program: Resumable) -> Steps[Decision]:
     """Return the decision that the ledger holds for this call, or decide and keep that."""
     digest = _lasting_digest(case, ordered=True)
     case.ledger_entry = entry = LedgerEntry(lambda: case.scope.ledger, program.ledger_key(case.action))
@@ -190,7 +183,7 @@ def _kept_decision(case: GatedCall, program: Resumable) -> Generator[EngineStep,
         error = case.entry.refusal(CANCELLED, ActionCancelled, message, None)
         case.entry.fields["error"] = error_text(error)
         raise error
-    case.is_filed = kept.get("filed") is True
+    case.is_filed = kept.get("filed") is True and case.terms is not None
     return case.rules().apply_again(Decision.from_dict(kept))
 
 
@@ -202,7 +195,6 @@ def _lasting_digest(case: GatedCall, *, ordered: bool) -> str:
 
 
 def _require(case: GatedCall, answer: Any) -> Any:
-    """Return what a step of a kept decision gave."""
     if not isinstance(answer, Failed):
         return answer
     case.entry.fields["error"] = error_text(answer.error)
@@ -244,18 +236,12 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
     return request
 
 
-def _answer(
-    case: GatedCall, request: InterventionRequest, decision: Decision
-) -> Generator[EngineStep, Any, Consent | None]:
+def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Consent | None]:
     """Ask until there is an answer that can be used; return None where the reviewer wants a new decision."""
-    reviewer = case.reviewer
-    if case.program is not None:
-        if case.is_filed and case.terms is not None:
-            inbox = reviewer if isinstance(reviewer, InboxReviewer) else InboxReviewer()
-            return (yield from _filed_answer(case, case.terms, request, decision, inbox))
-        reviewer = case.program.reviewer
-    elif isinstance(reviewer, InboxReviewer) and case.terms is not None:
-        return (yield from _filed_answer(case, case.terms, request, decision, reviewer))
+    is_filed = case.is_filed if case.program is not None else isinstance(case.reviewer, InboxReviewer)
+    if is_filed and case.terms is not None:
+        return (yield from _filed_answer(case, request, decision))
+    reviewer = case.reviewer if case.program is None else case.program.reviewer
     for _ in range(MAX_MODIFICATIONS):
         asked = for_reviewer(request, reviewer)
         answer: Any = None
@@ -279,20 +265,13 @@ def _answer(
     raise _unusable(case, str(case.entry.fields.get("problem")), request)
 
 
-def _filed_answer(
-    case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
-) -> Generator[EngineStep, Any, Consent | None]:
+def _filed_answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Consent | None]:
     """Ask in the inbox. Its request then replaces the entry in the ledger, so that only its claim lets the action run."""
-    from grace_kp.gating._inquiry import file_and_wait, response_from
-
     if case.program is None:
-        inquiry = yield from file_and_wait(case, terms, request, decision, reviewer)
+        inquiry = yield from file_and_wait(case, request, decision)
     else:
-        from grace_kp.gating.programs import pause_and_ask
-
-        inquiry = yield from pause_and_ask(case, terms, request, decision, reviewer)
+        inquiry = yield from pause_and_ask(case, request, decision)
     if inquiry.approval.state.may_have_run:
-        case.ledger_entry = inquiry
         return Consent(case.bound, request.digest)  # its claim gives the execution that there has been
     response = yield from response_from(case, request, inquiry)
     case.entry.state_answer(response)
@@ -301,7 +280,7 @@ def _filed_answer(
         yield Work(lambda: inquiry.withdraw(f"the edited arguments cannot be used: {consent}"))
         raise _unusable(case, consent, request, response)
     if consent is not None and consent.bound is not None:
-        inquiry.bound, case.ledger_entry = consent.bound, inquiry
+        inquiry.bound = consent.bound
     return consent
 
 
@@ -370,7 +349,7 @@ def _consent_from(
         raise _keep_refusal(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
     is_edit = action is InterventionAction.MODIFY
     # An edit leaves some arguments as they were; the inbox has asked about all of them.
-    if (is_edit or case.inquiry is not None) and case.is_changed(case.bound, request.digest):
+    if (is_edit or isinstance(case.ledger_entry, Inquiry)) and case.is_changed(case.bound, request.digest):
         raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
     if not is_edit:
         return Consent(case.bound, request.digest)
@@ -409,7 +388,6 @@ class Execution:
     consent: Consent
     ledger_entry: AtMostOnce | None = None
     """Where the program around may be run again, or a request waits in an inbox."""
-    inquiry: Awaited | None = None
     operation: str = ""
     again_after_failure: bool
     """Whether the consent allows another attempt after a failure, because no person was asked."""
@@ -446,10 +424,9 @@ class FunctionCall(Execution):
         self.entry = case.entry
         self.consent = consent
         self.ledger_entry = entry = case.ledger_entry
-        self.inquiry = case.inquiry
         self.operation = case.operation if entry is None else entry.id
-        if case.inquiry is not None:
-            self.operation = case.inquiry.operation
+        if isinstance(entry, Inquiry):
+            self.operation = entry.operation
         self.again_after_failure = not case.entry.was_answered
         self._case = case
 
@@ -464,14 +441,13 @@ class FunctionCall(Execution):
 
 
 def changed_message(action: str) -> str:
-    """Return why a call with changed arguments does not run."""
     return f"the arguments of {action} were changed while the decision was made; it was not run"
 
 
 ANSWERED = "something else answered the call; its action did not run"
 
 
-def execution(call: Execution) -> Generator[EngineStep, Any, Outcome]:
+def execution(call: Execution) -> Steps[Outcome]:
     """Run a call that was consented to, at most once per consent."""
     entry, ledger_entry = call.entry, call.ledger_entry
     if not call.consent.is_fresh and call.is_changed():
@@ -519,7 +495,7 @@ def execution(call: Execution) -> Generator[EngineStep, Any, Outcome]:
     return outcome
 
 
-def _claim(call: Execution, entry: AtMostOnce) -> Generator[EngineStep, Any, EarlierRun | Failed | None]:
+def _claim(call: Execution, entry: AtMostOnce) -> Steps[EarlierRun | Failed | None]:
     """Claim the execution; return the earlier one that prevents it, after waiting for its end where the inquiry waits."""
     taken: list[bool] = []
 
@@ -530,8 +506,8 @@ def _claim(call: Execution, entry: AtMostOnce) -> Generator[EngineStep, Any, Ear
 
     try:
         earlier = yield Work(take, entry.blocks, writes=True)
-        if isinstance(earlier, EarlierRun) and call.inquiry is not None and call.inquiry.may_wait:
-            yield Await(call.inquiry)
+        if isinstance(earlier, EarlierRun) and isinstance(entry, Inquiry) and entry.may_wait:
+            yield Await(entry.wait, entry.wait_async)
             earlier = yield Work(take, writes=True)
     except BaseException:  # the caller was cancelled or interrupted, and the action does not begin
         if any(taken):
@@ -541,7 +517,6 @@ def _claim(call: Execution, entry: AtMostOnce) -> Generator[EngineStep, Any, Ear
 
 
 def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, bool]) -> None:
-    """Record in the ledger how an action ended."""
     if isinstance(outcome, Returned):
         result, keep = kept
         entry.record_done(result, keep=keep)
@@ -555,7 +530,7 @@ def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, b
         entry.record_unknown(outcome.error)
 
 
-def _take_back(call: Execution) -> Generator[EngineStep, Any, None]:
+def _take_back(call: Execution) -> Steps[None]:
     """Release the claim. If that fails, the action counts as begun and never runs again."""
     if call.ledger_entry is not None:
         released = yield Work(call.ledger_entry.release, call.ledger_entry.blocks, writes=True)

@@ -6,6 +6,7 @@ arguments that are about to run, under the policy in force at that moment; nothi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import time
@@ -48,55 +49,24 @@ from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun
 from grace_kp.gating._outcome import CANCELLED, WAITING
 from grace_kp.gating._request import InterventionResponse, unseen_problem
 from grace_kp.gating.reviewers._console import ConsoleReviewer
+from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.levels import InterventionAction
 from grace_kp.record import OPERATIONS
 from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Approval, Inbox
-    from grace_kp.gating._case import GatedCall, Terms
+    from grace_kp.gating._case import GatedCall
     from grace_kp.gating._decision import Decision
-    from grace_kp.gating._drivers import EngineStep
+    from grace_kp.gating._drivers import EngineStep, Steps
     from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating.reviewers._inbox import InboxReviewer
 
 
 UNIDENTIFIED = "is the object whose method is called; name what identifies it with @grace.gate(identity=...)"
-
-
-def encode_call(
-    case: GatedCall, terms: Terms, bound: inspect.BoundArguments | None
-) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
-    """Return the arguments of a call as approvals keep them, by parameter name."""
-    shown = terms.covered_arguments(case.shown_arguments(bound))
-    arguments, problems = encode(shown)
-    lasting = case.program is not None  # it makes the objects again each time it runs
-    digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
-    if (found := case.coverage.owner((bound or case.bound).arguments)) is not None:
-        # With the same arguments, the method of another object is another action.
-        name, owner = found
-        kept, unkept = encode({name: owner.identity} if owner.identity else {})
-        arguments = {**arguments, **kept}
-        if not kept:
-            problems = {**problems, name: unkept.get(name, UNIDENTIFIED)}
-            digests[name] = digest_of({name: owner}, lasting=lasting)
-    return arguments, problems, {**arguments, **{name: {"$unencoded": local} for name, local in digests.items()}}
-
-
-def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
-    """Return the requirements of a policy, completed by its reviewer."""
-    return PolicyNow(
-        denies=policy.denies,
-        floor=None if policy.denies else policy.floor,
-        groups=policy.groups or reviewer.groups,
-        quorum=policy.quorum or reviewer.quorum,
-        identity=reviewer.identity,
-        version=policy.version,
-    )
 
 
 OUTAGE_SECONDS = 60.0
@@ -116,10 +86,10 @@ class Inquiry:
     blocks = True
     """Whether a claim or an outcome may wait for a disk."""
 
-    def __init__(
-        self, case: GatedCall, terms: Terms, reviewer: InboxReviewer, approval: Approval | None = None
-    ) -> None:
-        self._case, self._terms, self._reviewer = case, terms, reviewer
+    def __init__(self, case: GatedCall, approval: Approval | None = None) -> None:
+        assert case.terms is not None  # noqa: S101
+        self._case, self._terms = case, case.terms
+        self.reviewer = reviewer = case.reviewer if isinstance(case.reviewer, InboxReviewer) else InboxReviewer()
         self.waits = "wait" if reviewer.wait is True else str(reviewer.wait)
         """How the caller waits, as an approval states it: `wait`, `raise`, `hand_over` or `interrupt`."""
         self.joined = False
@@ -129,7 +99,7 @@ class Inquiry:
         self._token: str | None = None
         self.bound: inspect.BoundArguments | None = case.bound
         """The arguments that will run."""
-        self._version = terms.version
+        self._version = case.terms.version
         self._ends: float | None = None
         self._given_up = False
 
@@ -153,6 +123,34 @@ class Inquiry:
 
     # Filing
 
+    def encode(self, bound: inspect.BoundArguments | None) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+        """Return the arguments of the call as approvals keep them, why some have no encoding, and what the digest covers; by parameter name."""
+        case = self._case
+        shown = {name: value for name, value in case.shown_arguments(bound).items() if name not in self._terms.ignore}
+        arguments, problems = encode(shown)
+        lasting = case.program is not None  # it makes the objects again each time it runs
+        digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
+        if (found := case.coverage.owner((bound or case.bound).arguments)) is not None:
+            # With the same arguments, the method of another object is another action.
+            name, owner = found
+            kept, unkept = encode({name: owner.identity} if owner.identity else {})
+            arguments = {**arguments, **kept}
+            if not kept:
+                problems = {**problems, name: unkept.get(name, UNIDENTIFIED)}
+                digests[name] = digest_of({name: owner}, lasting=lasting)
+        return arguments, problems, {**arguments, **{name: {"$unencoded": local} for name, local in digests.items()}}
+
+    def requirements(self, policy: Policy) -> PolicyNow:
+        """Return the requirements of a policy, completed by the reviewer."""
+        return PolicyNow(
+            denies=policy.denies,
+            floor=None if policy.denies else policy.floor,
+            groups=policy.groups or self.reviewer.groups,
+            quorum=policy.quorum or self.reviewer.quorum,
+            identity=self.reviewer.identity,
+            version=policy.version,
+        )
+
     def file(self, request: InterventionRequest, decision: Decision) -> None:
         """File the request, or join an earlier one for the call."""
         case = self._case
@@ -160,19 +158,19 @@ class Inquiry:
         if case.is_changed(case.bound, request.digest):
             raise ActionCancelled(f"the arguments of {case.action} were changed while they were read; it was not run")
         inbox = self._inbox
-        inbox.notify(self._reviewer.notify)
+        inbox.notify(self.reviewer.notify)
         self._asked = unsealed
-        self._approval = inbox.requests.file(self._complete(new), unsealed)
+        self._approval = inbox.requests.file(new, unsealed)
         self.joined = self._approval.id != new.id
 
     def _new(self, request: InterventionRequest, decision: Decision) -> tuple[ApprovalRequest, dict[str, Any]]:
         """Return the request about the call, and its encoded arguments before sealing."""
         case, terms, inbox = self._case, self._terms, self._inbox
-        arguments, problems, covered = encode_call(case, terms, case.bound)
+        arguments, problems, covered = self.encode(case.bound)
         unkept = problems
         if case.program is not None:  # it makes its objects again, but a key is found by other programs, too
             unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
-        if unkept and (self._reviewer.wait is not True or case.program is not None):
+        if unkept and (self.reviewer.wait is not True or case.program is not None):
             named = "; ".join(f"{name}: {why}" for name, why in unkept.items())
             raise ActionCancelled(
                 f"{case.action} was not run, because its request cannot be kept: these arguments have no encoding: {named}. Pass plain data, name "
@@ -186,7 +184,7 @@ class Inquiry:
             )
         except SealNeeded as error:
             raise ActionCancelled(f"{case.action} was not run, because its request cannot be kept: {error}") from error
-        scope, confidence, now = case.scope, decision.confidence, policy_now(case.policy, self._reviewer)
+        scope, confidence, now = case.scope, decision.confidence, self.requirements(case.policy)
         thresholds = case.policy.thresholds or scope.thresholds
         policy = {
             "version": now.version,
@@ -225,19 +223,16 @@ class Inquiry:
             objective=scope.objective,
             user=scope.user,
             run=scope.document(),
-            deadline_seconds=self._reviewer.deadline if own is None else own,
-            use_within_seconds=self._reviewer.use_within,
-            on_deadline=self._reviewer.on_deadline,
+            deadline_seconds=self.reviewer.deadline if own is None else own,
+            use_within_seconds=self.reviewer.use_within,
+            on_deadline=self.reviewer.on_deadline,
             groups=now.groups,
             quorum=now.quorum,
-            identity=self._reviewer.identity,
+            identity=self.reviewer.identity,
             waits=self.waits,
             note={"function": terms.place},
         )
         return new, arguments
-
-    def _complete(self, new: ApprovalRequest) -> ApprovalRequest:
-        return new
 
     # Waiting
 
@@ -284,7 +279,7 @@ class Inquiry:
             return
         # The digest makes the inbox refuse the answer if an edit has changed the arguments since the question.
         requests, digest, words = self._inbox.requests, self.approval.asked_digest, response.user_input or ""
-        channel = "console" if isinstance(self._reviewer.ask, ConsoleReviewer) else "callback"
+        channel = "console" if isinstance(self.reviewer.ask, ConsoleReviewer) else "callback"
         try:
             actor = Actor.here(str(response.reviewer)[:200], channel=channel)
             plain = {"proceed": requests.approve, "skip": requests.skip, "retry": requests.retry}
@@ -314,15 +309,13 @@ class Inquiry:
         if self._approval is None:
             return
         self._given_up = True
-        others = self._inbox.watcher.count_waiting(self.id)
-        try:
-            if self.joined or others:
-                if not others:
-                    self._inbox.requests.leave(self.id)
-                return
-            self._inbox.requests.withdraw(self.id, by=self._inbox.process, reason="its caller gave up")
-        except (ApprovalError, StoreError):
-            return  # decided meanwhile; a decision without a claim expires
+        if self._inbox.watcher.count_waiting(self.id):
+            return
+        with contextlib.suppress(ApprovalError, StoreError):  # decided meanwhile; a decision without a claim expires
+            if self.joined:
+                self._inbox.requests.leave(self.id)
+            else:
+                self._inbox.requests.withdraw(self.id, by=self._inbox.process, reason="its caller gave up")
 
     def must_file_again(self) -> bool:
         """Return whether another caller has withdrawn the request that this caller still needs."""
@@ -335,11 +328,9 @@ class Inquiry:
         )
 
     def withdraw(self, reason: str) -> None:
-        """Withdraw a decision that cannot be carried out."""
-        try:
+        """Withdraw a decision that cannot be carried out, unless it was claimed or has expired."""
+        with contextlib.suppress(ApprovalError, StoreError):
             self._approval = self._inbox.requests.withdraw(self.id, by=self._inbox.process, reason=reason)
-        except (ApprovalError, StoreError):
-            return  # it was claimed, or has expired
 
     def changes(self) -> dict[str, object]:
         """Return the arguments that reviewers changed, by name."""
@@ -353,15 +344,15 @@ class Inquiry:
         return decode(changed, self._case.types())
 
     def forbid(self) -> None:
-        """Cancel what was asked about the call, because its policy forbids the action now."""
         if self._terms.key is not None:
             key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown_arguments())
             self._inbox.requests.forbid(key, by=self._inbox.process, reason=FORBIDDEN)
 
     def _policy_now(self) -> PolicyNow:
         """Return the requirements of the policy in force, with the level that its thresholds give to the confidence."""
-        case, score, policy = self._case, self.approval.score, self._case.policy_now()
-        now = policy_now(policy, self._reviewer)
+        case, score = self._case, self.approval.score
+        policy = case.policy if case.lookup is None else case.lookup()
+        now = self.requirements(policy)
         if score is None or policy.denies:
             return now
         basis = Basis.from_decision({}, self.approval.breakdown)
@@ -374,8 +365,8 @@ class Inquiry:
         """Take the right to run the action once; return the earlier execution that keeps it from running."""
         if (earlier := self.earlier()) is not None:
             return earlier
-        approval, case = self.approval, self._case
-        now = self._digest_as(approval.digest, encode_call(case, self._terms, self.bound)[2])
+        approval = self.approval
+        now = self._digest_as(approval.digest, self.encode(self.bound)[2])
         try:
             claim = self._inbox.requests.claim(
                 approval.id, digest=now, version=self._version, policy=self._policy_now(), by=self._inbox.process
@@ -395,11 +386,9 @@ class Inquiry:
 
     def _digest_as(self, expected: str, whole: Mapping[str, Any]) -> str:
         """Return the digest of the call that is about to run, by the scheme and key of the expected digest."""
-        try:
+        with contextlib.suppress(ValueError):  # another key; then the digests differ
             if has_digest(expected, self._case.action, self._version, whole, secret=self._inbox.secret):
                 return expected
-        except ValueError:
-            pass  # another key; then the digests differ
         return digest(self._case.action, self._version, whole, secret=self._inbox.secret)
 
     def earlier(self) -> EarlierRun | None:
@@ -434,7 +423,7 @@ class Inquiry:
         self._report(lambda token: self._inbox.requests.settle(self.id, token, state=state, **outcome))
 
     def _report(self, report: Callable[[str], Approval]) -> None:
-        """Write an outcome, again while the store is locked or full."""
+        """Write an outcome; try again while the store is locked or full."""
         assert self._token is not None  # noqa: S101
         ends = time.monotonic() + OUTAGE_SECONDS
         try:
@@ -451,32 +440,28 @@ class Inquiry:
             self._inbox.watcher.let_go(self)
 
 
-def file_and_wait(
-    case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
-) -> Generator[EngineStep, Any, Inquiry]:
+def file_and_wait(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Inquiry]:
     """File the request and wait as the reviewer says. The approval of the result is pending no more."""
     while True:
-        inquiry = Inquiry(case, terms, reviewer)
+        inquiry = Inquiry(case)
         try:
             filing = Work(lambda inquiry=inquiry: inquiry.file(request, decision), writes=True)  # type: ignore[misc]
             yield from perform(case, request, filing)
         except BaseException:
-            if reviewer.wait is True:
+            if inquiry.reviewer.wait is True:
                 yield Work(inquiry.give_up, writes=True)
             raise
-        case.inquiry = inquiry
+        case.ledger_entry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
         if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
-            yield from _wait_for_decision(case, request, reviewer, inquiry)
+            yield from _wait_for_decision(case, request, inquiry)
             state_approval(case, inquiry.approval, inquiry.waits)
         if not inquiry.must_file_again():
             return inquiry
 
 
-def _wait_for_decision(
-    case: GatedCall, request: InterventionRequest, reviewer: InboxReviewer, inquiry: Inquiry
-) -> Generator[EngineStep, Any, None]:
-    is_pending = inquiry.approval.state is ApprovalState.PENDING
+def _wait_for_decision(case: GatedCall, request: InterventionRequest, inquiry: Inquiry) -> Steps[None]:
+    reviewer, is_pending = inquiry.reviewer, inquiry.approval.state is ApprovalState.PENDING
     if reviewer.wait is not True:
         if not is_pending:
             return  # another caller runs it now
@@ -492,7 +477,7 @@ def _wait_for_decision(
             left = None if deadline is None else max(0.0, deadline - case.scope.inbox.clock())
             question = replace(request, id=inquiry.id, timeout=left, on_timeout=inquiry.approval.on_deadline)
             yield AskBeside(question, reviewer.ask, inquiry.answer, inquiry.describe_end)
-        yield from perform(case, request, Await(inquiry))
+        yield from perform(case, request, Await(inquiry.wait, inquiry.wait_async))
     except BaseException:
         yield Work(inquiry.give_up, writes=True)
         raise
@@ -500,7 +485,7 @@ def _wait_for_decision(
         case.entry.add_wait((time.perf_counter() - started) * 1e3)
 
 
-def perform(case: GatedCall, request: InterventionRequest, step: EngineStep) -> Generator[EngineStep, Any, Any]:
+def perform(case: GatedCall, request: InterventionRequest, step: EngineStep) -> Steps[Any]:
     """Return the result of a step. Where the step fails, the call ends without a consent."""
     answer = yield step
     if not isinstance(answer, Failed):
@@ -515,9 +500,7 @@ def perform(case: GatedCall, request: InterventionRequest, step: EngineStep) -> 
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, request) from failed
 
 
-def response_from(
-    case: GatedCall, request: InterventionRequest, inquiry: Inquiry
-) -> Generator[EngineStep, Any, InterventionResponse]:
+def response_from(case: GatedCall, request: InterventionRequest, inquiry: Inquiry) -> Steps[InterventionResponse]:
     """Return the decision as the response of a reviewer."""
     approval, decision = inquiry.approval, inquiry.approval.decision
     if approval.state is ApprovalState.EXPIRED:

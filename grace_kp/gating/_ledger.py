@@ -1,8 +1,7 @@
 """The ledger: decisions about actions and their executions, where these outlive the process. An action runs once per decision.
 
-It serves programs that run again from an earlier point, as graphs do after an interrupt, a crash or a second answer. They look up a decision
-instead of repeating it. An action that has begun never begins again; without a recorded end its outcome is unknown. `idempotency_key`
-identifies the running action to the service that it calls.
+Programs that run again from an earlier point, as graphs do, look up a decision instead of repeating it. An action that has begun never begins
+again; without a recorded end its outcome is unknown. `idempotency_key` identifies the running action to the service that it calls.
 """
 
 from __future__ import annotations
@@ -14,8 +13,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from grace_kp.errors import ActionOutcomeUnknown, GraceError, StoreError
+from grace_kp.approvals import idempotency_key_of, kept_result
+from grace_kp.errors import GraceError, StoreError
 from grace_kp.record import OPERATIONS
+from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DECIDED, RUNNING, DONE, FAILED = "decided", "running", "done", "failed"
 MAX_IN_MEMORY = 100_000
+"""Entries beyond which the ledger in memory refuses new ones."""
 ATTEMPTS = 3
 _CONTENTS = frozenset({"decision", "result"})
 
@@ -52,46 +54,22 @@ class AtMostOnce(Protocol):
         """Record that the action is about to run; return the earlier execution that keeps it from running."""
 
     def release(self) -> None:
-        """Record that the action did not run after all."""
+        """Record that the action did not run after all: it paused, or was stopped, before it did anything that counts."""
 
     def record_done(self, result: object = None, *, keep: bool = False) -> None:
-        """Record that the action ended."""
+        """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
 
-    def record_failure(self, error: BaseException) -> None:
-        """Record that the action raised."""
+    def record_failure(self, error: BaseException) -> None: ...
 
     def record_unknown(self, error: BaseException) -> None:
-        """Record that the action was interrupted."""
-
-
-class Awaited(AtMostOnce, Protocol):
-    """A request in an inbox."""
-
-    @property
-    def operation(self) -> str:
-        """Source of the idempotency key of the action."""
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether to wait while another caller runs the action."""
-
-    def wait(self) -> object:
-        """Wait until the request is decided, or the execution of another caller has ended."""
-
-    async def wait_async(self) -> object:
-        """`wait` without blocking the event loop."""
+        """Record that the action was interrupted, so that its outcome is unknown."""
 
 
 class InMemory:
-    """A ledger that ends with the process. It drops no entries: without its entry an action could run twice.
+    """A ledger that ends with the process. It drops no entries: without its entry an action could run twice."""
 
-    Args:
-        max_entries: number of entries beyond which new ones are refused.
-    """
-
-    def __init__(self, max_entries: int = MAX_IN_MEMORY) -> None:
+    def __init__(self) -> None:
         self._entries: dict[str, Any] = {}
-        self._max_entries = max_entries
         self._lock = threading.Lock()
 
     def action(self, key: str) -> Any:
@@ -103,9 +81,9 @@ class InMemory:
         with self._lock:
             if self._entries.get(key) != only_if:
                 return False
-            if key not in self._entries and len(self._entries) >= self._max_entries:
+            if key not in self._entries and len(self._entries) >= MAX_IN_MEMORY:
                 raise StoreError(
-                    f"the ledger in memory is full: it holds {self._max_entries:,} actions, and a forgotten action could run twice; "
+                    f"the ledger in memory is full: it holds {MAX_IN_MEMORY:,} actions, and a forgotten action could run twice; "
                     "use a store in a file"
                 )
             self._entries[key] = data
@@ -139,10 +117,6 @@ class EarlierRun:
             f"{action} was begun ({when}) and its outcome is unknown: its process died, or still runs it; "
             "it is not run again: find out whether it took effect"
         )
-
-    def unknown_error(self, action: str) -> ActionOutcomeUnknown:
-        """Return the error for a caller who cannot get the result."""
-        return ActionOutcomeUnknown(self.describe(action), state=self.state)
 
 
 class SharedEntry:
@@ -213,42 +187,24 @@ class LedgerEntry(SharedEntry):
         raise StoreError("two runs want to begin the same action at once")
 
     def release(self) -> None:
-        """Record that the action did not run after all: it paused, or was stopped, before it did anything that counts."""
+        """Record that the action did not run after all."""
         self._record(DECIDED)
 
     def record_done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
-        if keep:
-            from grace_kp.approvals import kept_result
-
-            if kept_result(result):
-                self._record(DONE, result=result)
-                return
-        self._record(DONE)
+        kept = {"result": result} if keep and kept_result(result) else {}
+        self._record(DONE, **kept)
 
     def record_failure(self, error: BaseException) -> None:
         """Record that the action raised."""
-        from grace_kp.trace import redact_text
-
         self._record(FAILED, error=redact_text(type(error).__name__, identifiers=False))
 
     def record_unknown(self, error: BaseException) -> None:
-        """Leave the action as begun: it was interrupted, and its outcome is unknown."""
+        """Leave the action as begun."""
 
     def _record(self, state: str, **more: object) -> None:
         data, entry = self._read()
         self._put({**entry, **more, "state": state, "at": time.time()}, only_if=data)
-
-
-def is_same(first: Any, second: Any) -> bool:
-    """Return whether two JSON values are equal in their types, too."""
-    if type(first) is not type(second):
-        return False
-    if type(first) is dict:
-        return first.keys() == second.keys() and all(is_same(value, second[name]) for name, value in first.items())
-    if type(first) is list:
-        return len(first) == len(second) and all(map(is_same, first, second))
-    return bool(first == second)
 
 
 def idempotency_key() -> str:
@@ -268,6 +224,4 @@ def idempotency_key() -> str:
         raise GraceError(
             "idempotency_key() is called outside of a gated action; call it inside of a function under @grace.gate"
         )
-    from grace_kp.approvals import idempotency_key_of
-
     return idempotency_key_of(operations[-1])

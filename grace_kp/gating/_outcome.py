@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grace_kp.errors import ActionCancelled
+from grace_kp.errors import ActionCancelled, ActionOutcomeUnknown
 from grace_kp.gating._decision import FACTS
 from grace_kp.gating._view import flat, view
 from grace_kp.record import HOST
@@ -72,9 +72,10 @@ def raise_or_return(outcome: Outcome, action: str) -> Any:
     if isinstance(outcome, Raised):
         raise outcome.error
     if isinstance(outcome, RanBefore):
-        if outcome.earlier.outcome == "executed_before" and outcome.earlier.has_result:
-            return outcome.earlier.result
-        raise outcome.earlier.unknown_error(action)
+        earlier = outcome.earlier
+        if earlier.outcome == "executed_before" and earlier.has_result:
+            return earlier.result
+        raise ActionOutcomeUnknown(earlier.describe(action), state=earlier.state)
     if not outcome.problem:
         return None
     raise ActionCancelled(outcome.problem) from outcome.error

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
+from grace_kp.confidence import check_thresholds
 from grace_kp.levels import InterventionLevel
 from grace_kp.settings import GLOB_SET, check_name, is_glob
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from grace_kp.confidence import Thresholds
-    from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._request import Reviewer
 
 
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -53,13 +54,13 @@ def skeletons(name: str) -> frozenset[str]:
     # Translated before and after: NFKC turns a few letters into letters that look different.
     plain = alike = unicodedata.normalize("NFKC", visible.translate(_ALIKE)).translate(_ALIKE).strip()
     if not plain.isascii():
-        plain = alike = "".join(map(_plain, plain))
+        plain = alike = "".join(map(_without_extension, plain))
     for seen, meant in _ASCII_ALIKE:
         alike = alike.replace(seen, meant)
     return frozenset(_fold(each) for each in (plain, alike))
 
 
-def _plain(letter: str) -> str:
+def _without_extension(letter: str) -> str:
     """Return an extended Latin letter without its extension, and the digit of any script as an ASCII one."""
     latin = _LATIN.fullmatch(unicodedata.name(letter, ""))
     return latin[1].lower() if latin and not letter.isascii() else str(unicodedata.digit(letter, letter))
@@ -143,7 +144,6 @@ UNMEASURED = ("silent", "notify", "confirm")
 
 
 def check_timeout(timeout: object) -> None:
-    """Refuse a timeout that is neither None nor a number of 0 or more."""
     if timeout is None:
         return
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
@@ -216,8 +216,6 @@ class Policy:
             object.__setattr__(self, "floor", str(self.floor))
         check_timeout(self.timeout)
         if self.thresholds is not None:
-            from grace_kp.confidence import check_thresholds
-
             check_thresholds(self.thresholds)
         if self.auto_proceed_on_timeout is not None:
             check_auto_proceed(self.auto_proceed_on_timeout)
@@ -317,25 +315,6 @@ def _stricter_thresholds(first: Thresholds | None, second: Thresholds | None) ->
         return first or second
     highest = {level: max(getattr(first, level), getattr(second, level)) for level in ("silent", "notify", "confirm")}
     return replace(first, **highest)
-
-
-def strictest_level(
-    level: InterventionLevel, policy: Policy, gaps: Sequence[str] = (), reason: str = ""
-) -> tuple[InterventionLevel, str]:
-    """Return the level after the policy's floor and after gaps in the evidence, and the reason for it."""
-    raised = level
-    if policy.floor is not None and not policy.denies:
-        raised = raised.at_least(InterventionLevel(policy.floor))
-    if raised is not level:
-        required = f"the policy requires at least {raised}."
-        reason = f"{reason.removesuffix('.')}, but {required}" if reason else f"T{required[1:]}"
-    if gaps:
-        raised = raised.at_least(InterventionLevel.CONFIRM)
-        lacks = "; ".join(gaps)
-        reason = (
-            f"{reason} Evidence is missing or cannot be used, so the gate requires at least confirm: {lacks}.".strip()
-        )
-    return raised, reason
 
 
 def _stricter(first: str | None, second: str | None) -> str | None:
@@ -475,7 +454,6 @@ def _check_entries(entries: Mapping[str, Policy | str | dict[str, str]]) -> dict
 
 
 def _entry(place: Mapping[str, Policy], name: str) -> Policy | None:
-    """Return the entry of one place that matches."""
     if name in place:
         return place[name]
     matching = [

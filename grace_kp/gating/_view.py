@@ -21,7 +21,7 @@ from grace_kp.gating._digest import is_transparent
 from grace_kp.trace import SCALARS, dictionary_getter, slots_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from grace_kp.approvals import Approval
 
@@ -410,15 +410,13 @@ def changed_arguments(approval: Approval) -> list[str]:
     asked = approval.asked
     if asked is None:
         return []
-    names = dict.fromkeys([*approval.arguments, *asked])
-    return [name for name in names if _flat(approval.arguments, name) != _flat(asked, name)]
+    now, before = (
+        {name: flat(view(value).root) for name, value in held.items()} for held in (approval.arguments, asked)
+    )
+    return [name for name in {**now, **before} if now.get(name) != before.get(name)]
 
 
 def unshown_arguments(approval: Approval, max_characters: int) -> list[str]:
     """Return the arguments that cannot be shown in full, so that a plain consent to them does not count."""
     seen = {name: view(value, max_characters=max_characters) for name, value in approval.arguments.items()}
     return [*(name for name, found in seen.items() if found.opaque), *approval.unencoded]
-
-
-def _flat(arguments: Mapping[str, object], name: str) -> str:
-    return flat(view(arguments[name]).root) if name in arguments else ""

@@ -61,9 +61,10 @@ def test_the_rule_names_groups_quorum_and_the_excluded_user():
 
 REQUEST = Shop().requests.file(asked())
 WORDS = [
-    (deadline_text(dataclasses.replace(REQUEST, on_deadline="cancel")), "the request expires and the action does not run"),
-    (deadline_text(dataclasses.replace(REQUEST, on_deadline="skip")), "the action is skipped and the agent goes on"),
-    (deadline_text(dataclasses.replace(REQUEST, on_deadline="escalate:board")), "the group board may decide"),
+    (deadline_text("cancel"), "the request expires and the action does not run"),
+    (deadline_text("skip"), "the action is skipped and the agent goes on"),
+    (deadline_text("proceed"), "the action runs without an answer"),
+    (deadline_text("escalate:board"), "the group board may decide"),
     (process_text(REQUEST), "a live process waits for the decision"),
     (process_text(dataclasses.replace(REQUEST, is_awaited=None)), "it cannot be known whether the process still waits"),
     (process_text(dataclasses.replace(REQUEST, waits="interrupt")), "no process waits; the graph is resumed with the decision"),

@@ -61,7 +61,6 @@ def folder(tmp_path_factory):
 
 
 def hits(count):
-    """Results of a search without scores."""
     return [{"text": "hit", "url": f"http://evil/{number}"} for number in range(count)]
 
 

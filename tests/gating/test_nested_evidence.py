@@ -46,7 +46,6 @@ class Program:
             self.look(fails=True)
 
     def act(self):
-        """Call the action, and note the level and score of its gate."""
         run = gk.record.current_run()
         with contextlib.suppress(gk.ActionCancelled):
             self.pay(5)
@@ -56,7 +55,6 @@ class Program:
 
 
 def flat(*steps, **settings):
-    """The level and score of an action after these steps in one run."""
     program = Program(**settings)
     with program.grace.run("work"):
         for step in steps:
@@ -88,7 +86,7 @@ def test_a_gate_inside_sees_what_was_done_around_it(profile, steps):
 
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 @pytest.mark.parametrize(
-    "steps", [[FAIL] * 3, [BAD, GOOD], [GOOD, FAIL]], ids=["failures", "bad search", "failure last"]
+    "steps", [[FAIL] * 3, [BAD, GOOD], [GOOD, FAIL], [GOOD]], ids=["failures", "bad search", "failure last", "good"]
 )
 def test_a_gate_around_sees_what_was_done_inside(profile, steps):
     program = Program(profile=profile)
@@ -99,16 +97,6 @@ def test_a_gate_around_sees_what_was_done_inside(profile, steps):
         program.grace.store.query()
         assert first == program.act()
     assert flat(GOOD, *steps, profile=profile)[0] == first[0]
-
-
-def test_a_supervisor_whose_subagent_searched_well_is_not_asked():
-    program = Program()
-    with program.grace.run("work"):
-        assert "confirm" == program.act()[0]
-        program.helper(lambda: program.search(0.95))
-        assert "silent" == program.act()[0]
-    with program.grace.run("other work"):
-        assert "confirm" == program.act()[0]
 
 
 def test_a_failing_subagent_counts_once():
@@ -179,18 +167,6 @@ def test_an_agent_that_begins_after_the_run_that_started_it_lacks_the_evidence_o
     assert ("the run that started this one had already ended, so what it did is not known here",) == program.entries[0][
         2
     ]
-
-
-def test_a_tool_that_worked_again_elsewhere_is_repaired():
-    program = Program()
-    with program.grace.run("work"):
-        program.search(1.0)
-        program.fail()
-        assert "confirm" == program.act()[0]
-        program.helper(lambda: program.look())
-        assert "notify" == program.act()[0]
-        program.helper(program.fail)
-        assert "confirm" == program.act()[0]
 
 
 def test_siblings_and_parallel_calls_count():
@@ -331,42 +307,51 @@ def test_what_a_nested_run_did_before_and_cannot_be_found_is_a_gap(tmp_path):
     assert "cannot be found" in program.entries[0][2][0]
 
 
-def test_words_of_the_user_begin_a_new_question(tmp_path):
-    """Once it is searched for, earlier searches are left out of the pessimistic reading, also in a resumed run.
+def nested(step):
+    return lambda program: program.helper(lambda: step(program))
 
-    The objective of a nested run begins none.
-    """
+
+def words(program):
+    gk.record.current_run().user_message("No, I mean the other one.")
+
+
+LOOK, BEST = (lambda program: program.look()), (lambda program: program.search(1.0))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [BEST, FAIL, "confirm", nested(LOOK), "notify", nested(FAIL), "confirm"],
+        [GOOD, FAIL, words, "confirm"],
+        [BAD, nested(GOOD), "confirm", words, "confirm", GOOD, "silent", nested(BAD), "confirm"],
+    ],
+    ids=[
+        "a tool that works again elsewhere",
+        "words of the user after a failure",
+        "words of the user and a new search",
+    ],
+)
+def test_levels_follow_what_was_done_everywhere(steps):
+    """Words of the user begin a new question: once it is searched for, earlier searches no longer count. The objective of a nested run begins none."""
     program = Program()
-    with program.grace.run("work") as run:
-        program.search(0.1)
-        program.helper(lambda: program.search(0.95))
-        assert "confirm" == program.act()[0]
-        run.user_message("No, I mean the other one.")
-        assert "confirm" == program.act()[0]
-        program.search(0.95)
-        assert "silent" == program.act()[0]
-        program.helper(lambda: program.search(0.1))
-        assert "confirm" == program.act()[0]
-    assert [("thought", "user")] == [(step.type, step.role) for step in run.trace.steps if getattr(step, "role", None)]
-    words = lambda program: gk.record.current_run().user_message("the other one")  # noqa: E731
-    for steps, level in (
-        ([BAD, words, GOOD], "silent"),
-        ([BAD, GOOD, words], "confirm"),
-        ([words, BAD, GOOD], "confirm"),
-    ):
-        program, pause = suspended(f"sqlite:///{tmp_path}/{level}{len(steps)}{steps.index(words)}.db", *steps)
-        with program.grace.run("work") as run:
-            run.resumes = pause
-            assert level == program.act()[0]
+    with program.grace.run("work"):
+        for step in steps:
+            if isinstance(step, str):
+                assert step == program.act()[0]
+            else:
+                step(program)
 
 
-def test_words_of_the_user_make_up_for_no_failure():
-    program = Program()
+@pytest.mark.parametrize(
+    ("steps", "level"),
+    [([BAD, words, GOOD], "silent"), ([BAD, GOOD, words], "confirm"), ([words, BAD, GOOD], "confirm")],
+    ids=["searched after them", "nothing after them", "before all"],
+)
+def test_words_of_the_user_count_in_a_resumed_run(tmp_path, steps, level):
+    program, pause = suspended(f"sqlite:///{tmp_path}/t.db", *steps)
     with program.grace.run("work") as run:
-        program.search(0.95)
-        program.fail()
-        run.user_message("Go on.")
-        assert "confirm" == program.act()[0]
+        run.resumes = pause
+        assert level == program.act()[0]
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", None, "\u200b", "\xa0\ufeff"])

@@ -11,25 +11,19 @@ import pytest
 import grace_kp as gk
 from grace_kp.gating import _drivers
 from grace_kp.record import ModelCall, current_run
-from tests.gating.inboxes import runtime
-
-
-class Asked:
-    """A reviewer that refuses, and counts how often it is asked; later answers would let the action run."""
-
-    def __init__(self, first="cancel", then="proceed"):
-        self.answers, self.requests = [first, then], []
-
-    def __call__(self, request):
-        self.requests.append(request)
-        return self.answers[min(len(self.requests), 2) - 1]
+from tests.gating.inboxes import deciding, runtime
 
 
 def refusing(first="cancel", then="proceed", **settings):
-    reviewer = Asked(
-        *(gk.InterventionResponse(answer) if isinstance(answer, str) else answer for answer in (first, then))
-    )
-    return gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer, **settings), reviewer
+    """A runtime, what its reviewer was asked, and a gated payment. The reviewer refuses at first; its later answers would let the action run."""
+    requests = []
+
+    def reviewer(request):
+        requests.append(request)
+        return first if len(requests) == 1 else then
+
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer, **settings)
+    return grace, requests, grace.gate(floor="confirm", name="pay")(lambda euros, to="ana", **_: "paid")
 
 
 def again(call, *args, times=3):
@@ -48,11 +42,10 @@ WORDS = gk.InterventionResponse("input", user_input="ask the bank first")
 
 @pytest.mark.parametrize(("first", "outcome"), [("cancel", "cancelled"), (WORDS, "redirected")])
 def test_a_refusal_holds_for_the_same_call(first, outcome):
-    grace, reviewer = refusing(first)
-    pay = grace.gate(floor="confirm", name="pay")(lambda euros: "paid")
+    grace, requests, pay = refusing(first)
     with grace.run("q") as run:
         errors, result = again(pay, 5)
-    assert (1, 3, None) == (len(reviewer.requests), len(errors), result)
+    assert (1, 3, None) == (len(requests), len(errors), result)
     assert 1 == len({(type(error), str(error), error.request.id, error.response.action) for error in errors})
     assert 3 == len({*map(id, errors)})
     first, second, third = run.trace.decisions
@@ -63,11 +56,10 @@ def test_a_refusal_holds_for_the_same_call(first, outcome):
 
 
 def test_a_refusal_holds_in_a_coroutine():
-    grace, reviewer = refusing()
+    grace, requests, _ = refusing()
 
     @grace.gate(floor="confirm")
-    async def pay(euros):
-        return "paid"
+    async def pay(euros): ...
 
     async def attempts():
         with grace.run("q"):
@@ -78,19 +70,19 @@ def test_a_refusal_holds_in_a_coroutine():
                 pool.submit(gk.propagate(lambda: asyncio.run(pay(5)))).result()
 
     asyncio.run(attempts())
-    assert 1 == len(reviewer.requests)
+    assert 1 == len(requests)
 
 
 def test_a_refusal_holds_where_the_tool_around_the_gate_is_called_again():
     """A repeated call of the tool is the same call; another tool, or other arguments of it, is something else."""
     for other, args, expected in (("send", (5,), 1), ("transfer", (5,), 2), ("send", (6,), 2)):
-        grace, reviewer = refusing()
+        grace, requests, _ = refusing()
         pay = grace.gate(floor="confirm")(lambda: "paid")
         tools = {name: grace.tool(name=name)(lambda euros, pay=pay: pay()) for name in ("send", "transfer")}
         with grace.run("q"):
             again(tools["send"], 5, times=1)
             again(tools[other], *args, times=1)
-        assert expected == len(reviewer.requests)
+        assert expected == len(requests)
 
 
 ELSE = {
@@ -105,149 +97,105 @@ ELSE = {
 
 @pytest.mark.parametrize("what", ELSE)
 def test_a_refusal_ends_when_anything_else_is_recorded(what):
-    grace, reviewer = refusing()
-    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    grace, requests, pay = refusing()
     with grace.run("q"):
         again(pay, 5)
         ELSE[what](grace)
         assert ([], "paid") == again(pay, 5)
-    assert 2 == len(reviewer.requests)
+    assert 2 == len(requests)
 
 
-@pytest.mark.parametrize("other", [(6,), (5.0,), ("5",)])
+@pytest.mark.parametrize("other", [6, 5.0])
 def test_a_refusal_is_one_of_its_arguments(other):
     """Other arguments are another call, after which the first call is asked about again, too."""
-    grace, reviewer = refusing(then="cancel")
-    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    grace, requests, pay = refusing(then="cancel")
     with grace.run("q"):
-        again(pay, 5)
-        again(pay, *other)
-        again(pay, 5)
-    assert [5, other[0], 5] == [request.arguments["euros"] for request in reviewer.requests]
+        for euros in (5, other, 5):
+            again(pay, euros)
+    assert [5, other, 5] == [request.arguments["euros"] for request in requests]
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_refusal_holds_however_its_arguments_are_passed(order):
-    """By position, by name in any order, or as a default that is passed or left out."""
-    grace, reviewer = refusing()
-    pay = grace.gate(floor="confirm")(lambda euros, to="ana", **_: "paid")
-    calls = [
-        lambda: pay(5),
-        lambda: pay(5, "ana"),
-        lambda: pay(to="ana", euros=5),
-        lambda: pay(euros=5),
-        lambda: pay(euros=5, to="ana"),
-    ]
+    """By position, by name, or as a default that is passed or left out."""
+    grace, requests, pay = refusing()
+    calls = [lambda: pay(5), lambda: pay(5, "ana"), lambda: pay(to="ana", euros=5), lambda: pay(euros=5)]
     with grace.run("q"):
         for call in calls[::order]:
             again(call, times=1)
-        assert 1 == len(reviewer.requests)
+        assert 1 == len(requests)
         again(lambda: pay(5, "bo"), times=1)
-    assert 2 == len(reviewer.requests)
+    assert 2 == len(requests)
 
 
 def test_a_refusal_does_not_hold_for_arguments_that_changed_while_it_was_asked_about():
-    grace, reviewer = refusing()
     order = {"euros": 5}
 
     def changes(request):
+        answer = "cancel" if order["euros"] == 5 else "proceed"
         order["euros"] = 50
-        return reviewer(request)
+        return answer
 
-    pay = grace.gate(policy=gk.Policy(floor="confirm", reviewer=changes))(lambda order: order["euros"])
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=changes)
+    pay = grace.gate(floor="confirm")(lambda order: order["euros"])
     with grace.run("q"):
         assert 1 == len(again(pay, order, times=1)[0])
         assert ([], 50) == again(pay, order)
 
 
-def test_a_refusal_is_one_of_its_action():
-    grace, reviewer = refusing(then="cancel")
+def test_a_refusal_is_one_of_its_action_and_object():
+    grace, requests, pay = refusing(then="cancel")
 
     class Account:
-        def __init__(self, name):
-            self.name = name
-
-        @grace.gate(floor="confirm", name="pay")
-        def pay(self, euros):
-            return "paid"
-
         @grace.gate(floor="confirm", name="lend")
-        def lend(self, euros):
-            return "lent"
+        def lend(self, euros): ...
 
-    ana = Account("ana")
     with grace.run("q"):
-        for call in (ana.pay, ana.lend, Account("bo").lend):
+        for call in (pay, Account().lend, Account().lend):
             again(call, 5)
-    assert 3 == len(reviewer.requests)
+    assert 3 == len(requests)
 
 
-@pytest.mark.parametrize(
-    "first", ["skip", "retry", gk.InterventionResponse("cancel", timeout_reached=True), None, "nonsense"]
-)
+@pytest.mark.parametrize("first", ["skip", "retry", gk.InterventionResponse("cancel", timeout_reached=True), None])
 def test_what_is_no_refusal_does_not_hold(first):
-    grace, reviewer = refusing()
-    reviewer.answers[0] = first
-    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    grace, requests, pay = refusing(first)
     with grace.run("q"):
         again(pay, 5, times=1)
         assert "paid" == pay(5)
-    assert len(reviewer.requests) >= 2
+    assert len(requests) >= 2
 
 
 def test_a_refusal_holds_in_its_run_only():
-    grace, reviewer = refusing(then="cancel")
-    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    grace, requests, pay = refusing(then="cancel")
     again(pay, 5)
     with grace.run("one"):
         again(pay, 5)
     with grace.run("two"):
         again(pay, 5)
-    assert 5 == len(reviewer.requests)
+    assert 5 == len(requests)
 
 
 def test_a_refusal_holds_beyond_the_bound_of_steps():
-    """What cannot be recorded any more is something else all the same."""
-    grace, reviewer = refusing(max_steps=1)
-    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    grace, requests, pay = refusing(max_steps=1)
     with grace.run("q"):
         grace.thought("first")
         again(pay, 5)
-        assert 1 == len(reviewer.requests)
+        assert 1 == len(requests)
         grace.thought("dropped")
         assert ([], "paid") == again(pay, 5)
 
 
 def test_a_refusal_in_the_inbox_holds():
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer())
+    grace = runtime(reviewer=gk.InboxReviewer())
     pay = grace.gate(floor="confirm")(lambda euros: "paid")
-    with ThreadPoolExecutor(1) as pool, grace.run("q"):
-        calls = pool.submit(gk.propagate(lambda: again(pay, 5)))
-        change = next(iter(grace.approvals.watch(0)))
-        grace.approvals.reject(change.approval, by="ana", reason="no")
-        errors, _ = calls.result()
-    assert 3 == len(errors)
-    assert [change.approval] == [approval.id for approval in grace.approvals.history()]
-    assert [] == grace.approvals.pending()
+    person = deciding(grace, lambda approvals, name: approvals.reject(name, by="ana", reason="no"))
+    with grace.run("q"):
+        errors, _ = again(pay, 5)
+    assert (3, 1) == (len(errors), len(person.leaves()))
+    assert (1, []) == (len(grace.approvals.history()), grace.approvals.pending())
 
 
 INBOX = gk.InboxReviewer()
-
-
-class Slow:
-    """Stops the desk's verbs of one name until it may go on."""
-
-    def __init__(self, grace, verb, monkeypatch):
-        desk = grace.approvals._inbox().requests
-        self.begun, self.may_end, act = threading.Event(), threading.Event(), getattr(desk, verb)
-
-        def slow(*args, **kwargs):
-            done = act(*args, **kwargs)
-            self.begun.set()
-            assert self.may_end.wait(20)
-            return done
-
-        monkeypatch.setattr(type(desk), verb, lambda _desk, *args, **kwargs: slow(*args, **kwargs))
 
 
 async def in_thread(call):
@@ -261,25 +209,9 @@ async def next_request(grace):
 
 
 async def cancel(task):
-    """Cancel the task, and let the loop deliver that."""
     task.cancel()
     for _ in range(5):
         await asyncio.sleep(0)
-
-
-async def cancelled(grace, verb, monkeypatch, action, *, decided=True, times=2):
-    """Cancel the task while it is at this verb, more than once; return the approval at the end."""
-    slow = Slow(grace, verb, monkeypatch)
-    task = asyncio.create_task(action(1))
-    if decided:
-        await grace.approvals.aapprove(await next_request(grace), by="ana")
-    assert await in_thread(lambda: slow.begun.wait(20))
-    for _ in range(times):
-        await cancel(task)
-    slow.may_end.set()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    return [*grace.approvals.history(), *grace.approvals.pending()][0]
 
 
 def gated(grace, ran):
@@ -298,7 +230,26 @@ def gated(grace, ran):
 @pytest.mark.parametrize("times", [1, 3])
 async def test_a_cancellation_while_the_store_is_written(verb, decided, state, count, times, monkeypatch):
     grace, ran = runtime(), []
-    approval = await cancelled(grace, verb, monkeypatch, gated(grace, ran), decided=decided, times=times)
+    requests = type(grace.approvals._inbox().requests)
+    begun, may_end, act = threading.Event(), threading.Event(), getattr(requests, verb)
+
+    def slow(*args, **kwargs):
+        done = act(*args, **kwargs)
+        begun.set()
+        assert may_end.wait(20)
+        return done
+
+    monkeypatch.setattr(requests, verb, slow)
+    task = asyncio.create_task(gated(grace, ran)(1))
+    if decided:
+        await grace.approvals.aapprove(await next_request(grace), by="ana")
+    assert await in_thread(lambda: begun.wait(20))
+    for _ in range(times):
+        await cancel(task)
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (approval,) = [*grace.approvals.history(), *grace.approvals.pending()]
     assert (state, count) == (str(approval.state), len(ran))
 
 

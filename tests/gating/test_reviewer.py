@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import io
 import logging
@@ -12,10 +13,12 @@ from types import SimpleNamespace
 import pytest
 
 import grace_kp as gk
-from grace_kp.gating import CallbackReviewer, _reviewer, digest_of
-from grace_kp.gating._reviewer import notice_line
-from grace_kp.testing import capture, make_grace
+from grace_kp.gating import _request, digest_of
+from grace_kp.gating._request import notice_line
+from grace_kp.testing import ScriptedReviewer, capture, make_grace
+from tests.gating.inboxes import gated, request_for
 
+R = gk.InterventionResponse
 both = pytest.mark.parametrize("is_async", [False, True])
 
 
@@ -26,43 +29,22 @@ class Unreadable(Exception):
     __repr__ = __str__
 
 
-def raises(error):
-    def reviewer(request):
-        raise error
-
-    return reviewer
-
-
-def asked(reviewer, is_async, identity=None):
+def asked(reviewer, is_async=False):
     """The error of a gated call that this reviewer is asked about, and the gate's entry."""
     grace = make_grace(reviewer=reviewer)
-    ran = []
-
-    def log_in(password):
-        ran.append(password)
-
-    async def log_in_async(password):
-        ran.append(password)
-
-    act = grace.gate(floor="confirm", identity=identity)(log_in_async if is_async else log_in)
+    act, ran = gated(grace, is_async=is_async, floor="confirm")
     with pytest.raises(gk.ActionCancelled) as caught, grace.run("log in") as run:
-        asyncio.run(act("correct horse")) if is_async else act("correct horse")
+        act("correct horse")
     assert [] == ran
     return caught.value, run.trace.grace["decisions"][0]
 
 
-@both
-def test_an_error_that_cannot_be_read_is_named(is_async):
-    error, entry = asked(raises(Unreadable()), is_async)
+def test_errors_and_words_that_cannot_be_read_are_named():
+    error, entry = asked(ScriptedReviewer(Unreadable()))
     assert "failed (Unreadable: <message cannot be read>)" in str(error)
     assert "Unreadable: <message cannot be read>" == entry["error"]
-
-
-@both
-def test_words_that_are_no_text_are_shown_as_one(is_async):
-    error, entry = asked(lambda request: gk.InterventionResponse("cancel", user_input=Unreadable()), is_async)
-    assert "refused" in str(error)
-    assert "cancelled" == entry["outcome"]
+    error, entry = asked(lambda request: R("cancel", user_input=Unreadable()))
+    assert ("cancelled", True) == (entry["outcome"], "refused" in str(error))
 
 
 def generator(request):
@@ -77,28 +59,21 @@ async def async_generator(request):
 @pytest.mark.parametrize(
     ("reviewer", "problem"),
     [
-        (
-            lambda request: request.arguments["password"],
-            "type str; a reviewer returns a response or one of proceed, modify",
-        ),
-        (lambda request: dict(request.arguments), "type dict"),
-        (lambda request: True, "type bool"),
-        (lambda request: None, "type NoneType"),
+        (lambda request: request.arguments["it"], "type str; a reviewer returns a response or one of proceed, modify"),
         (lambda request: Unreadable(), "type Unreadable"),
         (lambda request: type("Text", (str,), {})("proceed"), "type Text"),
         (generator, "type generator"),
         (async_generator, "type async_generator"),
-        (raises(ValueError("x" * 10_000)), "ValueError: x"),
+        (lambda request: int("x" * 10_000), "ValueError: invalid"),
     ],
 )
 def test_nonsense_is_named_by_its_type(reviewer, problem, is_async):
     error, entry = asked(reviewer, is_async)
     assert problem in str(error)
-    assert "correct horse" not in str(error) + str(entry)
+    assert "correct horse" not in str(error) + entry["error"]
     assert len(entry["error"]) <= 600
 
 
-R = gk.InterventionResponse
 CHANGE = R("modify", modified={"euros": 1})
 
 
@@ -124,23 +99,24 @@ FORMS = {
     "coroutine function": lambda inner: inner.ask,
     "partial": lambda inner: functools.partial(inner.ask),
     "returns a coroutine": lambda inner: lambda request: inner.ask(request),
-    "callback": lambda inner: CallbackReviewer(inner.ask),
 }
 forms = pytest.mark.parametrize("form", FORMS)
 
 
-def call(reviewer, is_async, **policy):
-    """What a gated payment of 9 returns."""
-    grace = make_grace(reviewer=reviewer)
+def act_of(grace, is_async=False, **options):
 
-    def pay(to, euros):
+    def pay(to, euros=5):
         return f"{to} {euros}"
 
-    async def pay_async(to, euros):
+    async def pay_async(to, euros=5):
         return f"{to} {euros}"
 
-    gated = grace.gate(floor="confirm", **policy)(pay_async if is_async else pay)
-    return asyncio.run(gated("ana", 9)) if is_async else gated("ana", 9)
+    act = grace.gate(**{"name": "pay", "floor": "notify", **options})(pay_async if is_async else pay)
+    return (lambda *a: asyncio.run(act(*a))) if is_async else act
+
+
+def call(reviewer, is_async=False, **policy):
+    return act_of(make_grace(reviewer=reviewer), is_async, floor="confirm", **policy)("ana", 9)
 
 
 @both
@@ -151,7 +127,7 @@ def test_changes_are_confirmed(form, is_async):
     assert [9, 1] == [request.arguments["euros"] for request in inner.requests]
 
 
-@pytest.mark.parametrize("wrap", [gk.ConfirmationFlow, CallbackReviewer])
+@pytest.mark.parametrize("wrap", [gk.ConfirmationFlow, lambda reviewer: reviewer])
 def test_an_async_reviewer_runs_in_the_loop_of_the_action(wrap):
     """What belongs to that loop, such as a client or a queue, can be used."""
     inner = Reviewer("proceed")
@@ -175,39 +151,37 @@ class Channel(Reviewer):
         return False
 
 
-@pytest.mark.parametrize("wrap", [gk.ConfirmationFlow, CallbackReviewer])
-def test_the_promises_of_the_reviewer_hold(wrap):
+def test_the_promises_of_the_reviewer_hold():
     """It is asked in the same thread, and gets no secrets where its channel must not carry them."""
     inner = Channel("proceed", "proceed", "proceed")
-    wrapped = wrap(inner)
+    wrapped = gk.ConfirmationFlow(inner)
     assert wrapped.keeps_time
     with pytest.raises(gk.ActionCancelled, match="hidden content"):
         make_grace(reviewer=wrapped).gate(floor="confirm")(lambda password: None)("correct horse")
     assert ["[REDACTED:password]"] * 3 == [request.arguments["password"] for request in inner.requests]
 
 
-@pytest.mark.parametrize("wrap", [gk.ConfirmationFlow, CallbackReviewer])
-def test_a_subclass_can_refuse_by_its_own_review(wrap):
-    class Strict(wrap):
+def test_a_subclass_can_refuse_by_its_own_review():
+    class Strict(gk.ConfirmationFlow):
         @property
         def review(self):
             return lambda request: "cancel" if request.arguments["euros"] > 5 else super(Strict, self).review(request)
 
     with pytest.raises(gk.ActionCancelled):
-        call(Strict(Reviewer("proceed").ask), False)
+        call(Strict(Reviewer("proceed").ask))
 
 
 def test_all_rounds_share_the_time():
     """The second question has less of it; when none is left, nobody has answered."""
     inner = Channel(CHANGE, "proceed")
-    assert "ana 1" == call(gk.ConfirmationFlow(inner), False, timeout=100)
+    assert "ana 1" == call(gk.ConfirmationFlow(inner), timeout=100)
     first, second = (request.timeout for request in inner.requests)
     assert first == 100 >= second > 0
     with pytest.raises(gk.ActionTimedOut):
-        call(gk.ConfirmationFlow(Channel(CHANGE, "proceed")), False, timeout=0)
+        call(gk.ConfirmationFlow(Channel(CHANGE, "proceed")), timeout=0)
 
 
-def test_the_number_of_changes_is_bounded(request_for):
+def test_the_number_of_changes_is_bounded():
     inner = Reviewer(CHANGE, CHANGE, CHANGE)
     request = request_for({"euros": 9})
     response = gk.ConfirmationFlow(inner, max_rounds=1).review(request)
@@ -217,10 +191,10 @@ def test_the_number_of_changes_is_bounded(request_for):
         gk.ConfirmationFlow(inner, max_rounds=0)
 
 
-def test_the_second_question_is_about_the_changed_call(request_for, monkeypatch):
+def test_the_second_question_is_about_the_changed_call(monkeypatch):
     """Changed arguments hide nothing any more, and digest and time are those of the second question."""
     clock = iter([1_000.0, 1_010.26])
-    monkeypatch.setattr(_reviewer, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(_request, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     inner = Reviewer(CHANGE, "proceed")
     request = request_for({"euros": 9, "token": "x"}, timeout=100, hidden={"euros": 3, "token": 13})
     response = gk.ConfirmationFlow(inner).review(request)
@@ -229,41 +203,6 @@ def test_the_second_question_is_about_the_changed_call(request_for, monkeypatch)
     assert {"euros": 1, "token": "x"} == dict(second.arguments)
     assert ({"token": 13}, 89.7) == (second.hidden, second.timeout)
     assert digest_of({"request": request.digest, "changes": {"euros": 1}}) == second.digest
-
-
-def approve(request):
-    return "proceed"
-
-
-async def approve_async(request):
-    return "proceed"
-
-
-def reviewer_recorded(callback, **settings):
-    grace = make_grace(reviewer=CallbackReviewer(callback, **settings))
-    with capture() as captured:
-        grace.gate(floor="confirm")(lambda: None)()
-    return captured.only.grace["decisions"][0]["response"]["reviewer"]
-
-
-@pytest.mark.parametrize(
-    ("callback", "settings", "expected"),
-    [
-        (approve, {}, "approve"),
-        (approve, {"name": "ana"}, "ana"),
-        (approve, {"name": ""}, "approve"),
-        (approve_async, {}, "approve_async"),
-        (functools.partial(approve), {}, "partial"),
-    ],
-)
-def test_the_record_shows_the_name(callback, settings, expected):
-    assert expected == reviewer_recorded(callback, **settings)
-
-
-@pytest.mark.parametrize("callback", [None, "approve", 5])
-def test_what_cannot_be_called_is_refused(callback):
-    with pytest.raises(TypeError, match=f"callback must be a callable, not {type(callback).__name__}"):
-        CallbackReviewer(callback)
 
 
 KEY = "sk-proj-" + "a1B2c3D4" * 6
@@ -276,17 +215,6 @@ class Terminal(io.StringIO):
 
     def isatty(self):
         return self.is_terminal
-
-
-def act_of(grace, is_async, **options):
-    def pay(to, euros=5):
-        return "paid"
-
-    async def pay_async(to, euros=5):
-        return "paid"
-
-    act = grace.gate(name="pay", floor="notify", **options)(pay_async if is_async else pay)
-    return (lambda *a: asyncio.run(act(*a))) if is_async else act
 
 
 @both
@@ -309,7 +237,7 @@ def test_one_line_at_a_terminal(is_async, monkeypatch):
 def test_nothing_is_printed_elsewhere(stream, is_async, monkeypatch, caplog):
     monkeypatch.setattr(sys, "stderr", stream)
     with capture() as captured, caplog.at_level(logging.INFO, logger="grace_kp.gate"):
-        assert "paid" == act_of(make_grace(unmeasured="notify"), is_async)("ana")
+        assert "ana 5" == act_of(make_grace(unmeasured="notify"), is_async)("ana")
     assert stream is None or "" == stream.getvalue()
     (record,) = [record for record in caplog.records if record.name == "grace_kp.gate"]
     assert {"to": "log", "text": record.getMessage()} == captured.only.grace["decisions"][0]["notice"]
@@ -346,8 +274,8 @@ def test_a_notice_that_fails_holds_nothing_up(is_async, monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Closed())
     with capture() as captured:
-        assert "paid" == act_of(make_grace(unmeasured="notify", on_notify=broken), is_async)("ana")
-        assert "paid" == act_of(make_grace(unmeasured="notify"), is_async)("ana")
+        assert "ana 5" == act_of(make_grace(unmeasured="notify", on_notify=broken), is_async)("ana")
+        assert "ana 5" == act_of(make_grace(unmeasured="notify"), is_async)("ana")
     entries = [trace.grace["decisions"][0] for trace in captured]
     assert [None, None] == [entry["notice"]["to"] for entry in entries]
     assert ["ConnectionError: no network", "BrokenPipeError: "] == [entry["notify_error"] for entry in entries]
@@ -355,25 +283,11 @@ def test_a_notice_that_fails_holds_nothing_up(is_async, monkeypatch):
 
 
 @pytest.mark.parametrize("floor", ["silent", "confirm"])
-def test_other_levels_give_no_notice(floor, monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+def test_other_levels_give_no_notice(floor):
     grace = make_grace(unmeasured="silent", reviewer=lambda request: "proceed")
     with capture() as captured:
         grace.gate(floor=floor)(lambda: None)()
-    assert "" == terminal.getvalue()
     assert "notice" not in captured.only.grace["decisions"][0]
-
-
-@both
-def test_the_handler_gives_the_same_notice(is_async, monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    decision = gk.ActionDecision(gk.InterventionLevel.NOTIFY, 0.8, "because", "proceed_with_status")
-    handler = gk.InterventionHandler()
-    response = asyncio.run(handler.ahandle(decision)) if is_async else handler.handle(decision)
-    assert "proceed" == response.action
-    assert "grace-kp: an action() goes ahead with a notice: because\n" == terminal.getvalue()
 
 
 WIDE = "y" * 120
@@ -384,6 +298,7 @@ WIDE = "y" * 120
     [
         ("pay", {"to": WIDE}, "because", f"pay(to={WIDE}) goes ahead with a notice: because"),
         ("pay", {"to": WIDE + "y"}, "so", f"pay(to={WIDE}… [cut: 120 of 121 characters kept]) goes ahead with a notice: so"),
+        ("", {}, "because", "an action() goes ahead with a notice: because"),
         ("mail", {"to": "a@b.org"}, "c@b.org asked", "mail(to=a@b.org) goes ahead with a notice: c@b.org asked"),
         (
             "pay\x07", {"plan": {"a\x1bb\nc": ["d\te", {"f\u200b": 5}]}}, "be\rcause",
@@ -395,7 +310,7 @@ def test_the_line_of_a_notice(action, arguments, reason, line):
     assert line == notice_line(action, arguments, reason)
 
 
-def test_secrets_are_removed_before_anything_is_cut():
+def test_secrets_are_removed_before_a_line_is_cut():
     split = KEY[:20] + "\u200b" + KEY[20:]
     assert KEY[:12] not in notice_line("pay", {"x" * 5: "y" * 100 + " " + KEY, "split": split, "in": [split]}, KEY)
 
@@ -406,3 +321,21 @@ def test_a_line_has_1000_characters(length, is_cut):
     line = notice_line("pay", {}, "y" * (length - len(start)))
     assert is_cut is line.endswith("… [cut: 1,000 of 1,001 characters kept]")
     assert start + "y" * (1_000 - len(start)) == line[:1_000]
+
+
+@pytest.mark.parametrize("action", list(gk.InterventionAction))
+def test_an_action_is_taken_by_name_too(action):
+    response = R(str(action))
+    assert action is response.action
+    assert action.should_continue == response.should_continue
+
+
+@pytest.mark.parametrize("action", ["yes", "", "PROCEED", None])
+def test_a_response_is_checked_when_it_is_made(action):
+    with pytest.raises(ValueError, match=r"action must be one of proceed, .*, not"):
+        R(action)
+    for modified in ("euros", {1: 2}):
+        with pytest.raises(ValueError, match="modified must map parameter names to values"):
+            R("modify", modified=modified)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        R("proceed").action = gk.InterventionAction("cancel")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp import background
 from grace_kp.confidence import evidence_of_calls
-from grace_kp.gating import Policy, strictest_level
+from grace_kp.gating import Policy, Rules
 from grace_kp.record import TROUBLES, current_run
 from grace_kp.testing import ScriptedReviewer, make_grace
 from tests.exhaustive import examples
@@ -493,10 +493,11 @@ def test_a_release_with_a_gap_asks():
 @given(st.sampled_from(LEVELS), st.sampled_from([None, *map(str, LEVELS)]), st.lists(st.text(max_size=5), max_size=3))
 def test_no_gap_makes_a_level_milder(level, floor, gaps):
     """Whatever the confidence and the policy say, a gap keeps the level or raises it, and any gap asks."""
-    without, _ = strictest_level(level, Policy(floor))
-    with_gaps, why = strictest_level(level, Policy(floor), gaps)
-    assert with_gaps is without.at_least(with_gaps)
-    assert not gaps or (with_gaps.asks and why)
+    decision = gk.ActionDecision(level, 0.5, "")
+    without = Rules(Policy(floor), gk.Thresholds()).apply(decision)
+    with_gaps = Rules(Policy(floor), gk.Thresholds(), tuple(gaps)).apply(decision)
+    assert with_gaps.level is without.level.at_least(with_gaps.level)
+    assert not gaps or (with_gaps.level.asks and with_gaps.reason)
 
 
 EVENTS = {

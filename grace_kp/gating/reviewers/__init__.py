@@ -1,13 +1,11 @@
-"""Reviewers that come with the library: the console, any callable under a name, and the inbox; and how a question is laid out for a person."""
+"""Reviewers that come with the library: the console and the inbox; and how a question is laid out for a person."""
 
-from grace_kp.gating._reviewer import CallbackReviewer
 from grace_kp.gating.reviewers._console import UNSEEN, ConsoleReviewer
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.gating.reviewers._question import Facts, Page, Question
 
 __all__ = [
     "UNSEEN",
-    "CallbackReviewer",
     "ConsoleReviewer",
     "Facts",
     "InboxReviewer",

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from grace_kp.approvals import Webhook, seconds_of
 from grace_kp.errors import GateError
 from grace_kp.gating._policy import checked_quorum, common_groups, groups_of
-from grace_kp.gating._reviewer import review_function
+from grace_kp.gating._request import review_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from grace_kp.approvals import Webhook
-    from grace_kp.gating._request import InterventionRequest, InterventionResponse
-    from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._request import InterventionRequest, InterventionResponse, Reviewer
 
     Wait = Literal[True, "raise", "hand_over"]
 
@@ -69,8 +68,6 @@ class InboxReviewer:
             ValueError: an argument has a value that cannot be used.
             TypeError: `ask` is not a reviewer, or is an inbox itself.
         """
-        from grace_kp.approvals import Webhook, seconds_of
-
         self.deadline = None if deadline is None else seconds_of("deadline", deadline)
         self.use_within = seconds_of("use_within", use_within)
         if not isinstance(on_deadline, str) or not (

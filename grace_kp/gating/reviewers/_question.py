@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from grace_kp.approvals import deadline_text
 from grace_kp.confidence import part_text, penalties_text
 from grace_kp.gating._request import sizes_text
 from grace_kp.gating._view import Node, pieces, view
@@ -260,14 +262,8 @@ class Facts:
             parts={} if confidence is None else with_fallbacks(confidence.evaluated, confidence.fallbacks),
             penalties=() if confidence is None else tuple(confidence.penalties_applied),
             reason=request.reason,
-            time="" if request.timeout is None else f"{request.timeout:g} s, then {_effect_of_timeout(request)}",
+            time="" if request.timeout is None else f"{request.timeout:g} s, then {deadline_text(request.on_timeout)}",
         )
-
-
-def _effect_of_timeout(request: InterventionRequest) -> str:
-    effects = {"cancel": "it does not run", "skip": "it is skipped", "proceed": "it runs without an answer"}
-    group = request.on_timeout.removeprefix("escalate:").strip()
-    return effects.get(request.on_timeout) or f"the group {group} may decide"
 
 
 LABEL = 13
@@ -317,11 +313,11 @@ class Question:
 
     def in_full(self, page: Page) -> list[str]:
         """Lay out everything."""
-        return _flat(self._parts(page, with_bars=True))
+        return [*chain.from_iterable(self._parts(page, with_bars=True))]
 
     def in_short(self, page: Page, head: int, tail: int, more: str) -> list[str]:
         """Lay out everything, with only `head` and `tail` lines of each long part; `more` says how to see the others."""
-        return _flat([fold(part, head, tail, page, more) for part in self._parts(page, with_bars=True)])
+        return [line for part in self._parts(page, with_bars=True) for line in fold(part, head, tail, page, more)]
 
     def on_screen(self, page: Page, rows: int) -> tuple[list[str], bool]:
         """Lay out the question for a screen of `rows` lines; the flag says whether everything that matters is shown.
@@ -329,12 +325,11 @@ class Question:
         Where there is not enough room, the parts of the confidence go first. Then long parts are folded.
         """
         for with_bars in (True, False):
-            lines = _flat(self._parts(page, with_bars=with_bars))
+            lines = [*chain.from_iterable(parts := self._parts(page, with_bars=with_bars))]
             if len(lines) <= rows:
                 return lines, True
-        parts = self._parts(page, with_bars=False)
         for head, tail in FOLDS:
-            folded = _flat([fold(part, head, tail, page) for part in parts])
+            folded = [line for part in parts for line in fold(part, head, tail, page)]
             if len(folded) <= rows:
                 return folded, False
         return fold(lines, max(rows - 8, 4), 4, page), False
@@ -344,7 +339,7 @@ class Question:
         rule = ("─" if page.shows("─") else "-") * page.width
         parts = [
             [rule],
-            prose(f" {_as_shown(facts.level.upper(), page)}  may ", f"{facts.action} run?", page, 3),
+            prose(f" {_join([*units(facts.level.upper(), page)])}  may ", f"{facts.action} run?", page, 3),
             [rule],
         ]
         parts += [label_lines("for", facts.objective, page), label_lines("problem", facts.problem, page)]
@@ -382,14 +377,6 @@ def label_lines(label: str, text: str, page: Page) -> list[str]:
     if page.width >= 4 * LABEL:
         return prose(f" {label + ':':<{LABEL - 1}}", text, page, LABEL)
     return prose(f" {label}: ", text, page, 3)
-
-
-def _as_shown(text: str, page: Page) -> str:
-    return "".join(character for character, _ in units(text, page))
-
-
-def _flat(parts: list[list[str]]) -> list[str]:
-    return [line for part in parts for line in part]
 
 
 def _bar(value: float, page: Page, used: int) -> str:

@@ -12,14 +12,15 @@ from grace_kp.errors import ActionCancelled, ActionNotApproved
 from grace_kp.gating import (
     Decision,
     Failed,
-    InboxReviewer,
     InterventionRequest,
     InterventionResponse,
     LedgerEntry,
+    PausedInquiry,
+    Questions,
     Terms,
     Work,
+    state_approval,
 )
-from grace_kp.gating.programs import PausedInquiry, Questions, state_approval
 from grace_kp.integrations.langchain._calls import Refusal, action_for, edit_problem, is_shown_as
 from grace_kp.integrations.langchain._interrupts import (
     LOOK,
@@ -55,8 +56,7 @@ class InboxCall(PausedInquiry):
         """The tool's arguments; None where no reviewer changed them."""
         gated = case.as_gated(knows_tool=False)
         gated.entry, gated.program = entry, program
-        reviewer = gated.reviewer if isinstance(gated.reviewer, InboxReviewer) else InboxReviewer()
-        terms = Terms(
+        gated.terms = Terms(
             signature=gated.signature,
             hidden=None,
             declared_version=_version(case.decision.names),
@@ -65,9 +65,6 @@ class InboxCall(PausedInquiry):
         ledger, identity = (lambda: gated.scope.ledger), f"langgraph|{program.thread}|{case.decision.id}"
         super().__init__(
             gated,
-            terms,
-            reviewer,
-            program,
             entry=LedgerEntry(ledger, ledger_key),
             questions=Questions(ledger, f"{identity}|questions"),
             identity=identity,

@@ -6,8 +6,7 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating import WAITING, GateEntry, InterventionResponse, LedgerEntry, attempt, consent_to
-from grace_kp.gating.programs import Questions
+from grace_kp.gating import WAITING, GateEntry, InterventionResponse, LedgerEntry, Questions, attempt, consent_to
 from grace_kp.integrations.langchain._calls import (
     INVALID,
     Refusal,

@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pexpect
 import pytest
@@ -29,6 +30,7 @@ from grace_kp.gating.reviewers._console import (
     TimeIsUp,
     WindowsLines,
 )
+from tests.gating.inboxes import asked, request_for
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = textwrap.dedent("""
@@ -78,18 +80,15 @@ def test_yes_runs_it_and_the_question_shows_what_and_why():
     child = terminal()
     child.expect(r"\[i\]nput > ")
     shown = child.before
-    for piece in (
-        "pay",
+    pieces = (
         "settle the bill",
         'to = "Ana"',
-        "euros = 50",
         "0.700",
         "no sources",
-        "tool success",
         'password = "hunter2secret"',
         r'note = "\x1b[2Jclean"',
-    ):
-        assert piece in shown
+    )
+    assert [True] * 6 == [piece in shown for piece in pieces]
     assert "\x1b[2J" not in shown
     child.sendline("y")
     assert "RAN Ana 50" in ended(child)
@@ -97,13 +96,8 @@ def test_yes_runs_it_and_the_question_shows_what_and_why():
 
 @pytest.mark.parametrize(
     ("typed", "expected"),
-    [
-        ("the bill is paid\r", "console refused pay: the bill is paid\r\n"),
-        ("\r", "console refused pay\r\n"),
-        (" \r", "console refused pay\r\n"),
-        ("\x04", "console refused pay\r\n"),
-    ],
-    ids=["reason", "enter", "blank", "end of input"],
+    [("the bill is paid\r", "console refused pay: the bill is paid\r\n"), ("\x04", "console refused pay\r\n")],
+    ids=["reason", "end of input"],
 )
 def test_a_refusal_asks_why_and_holds_without_a_reason(typed, expected):
     child = terminal()
@@ -116,10 +110,9 @@ def test_a_refusal_asks_why_and_holds_without_a_reason(typed, expected):
     assert "RAN" not in out
 
 
-@pytest.mark.parametrize("timeout", [None, 60])
-def test_nobody_has_to_give_a_reason(timeout, asked, monkeypatch):
+def test_nobody_has_to_give_a_reason(monkeypatch):
     monkeypatch.setattr(_console, "REASON_SECONDS", 0)
-    with asked({}, timeout=timeout) as person:
+    with asked({}, timeout=None) as person:
         person.sees()
         person.types("n\n")
         response = person.answered()
@@ -154,11 +147,10 @@ def test_without_a_terminal_it_does_not_run(stdin):
 @pytest.mark.parametrize(
     ("typed", "action"),
     [
-        ("y", "proceed"), ("yes", "proceed"), ("s", "skip"), ("skip", "skip"), ("r", "retry"),
-        ("retry", "retry"), ("YES", "proceed"),
+        ("y", "proceed"), ("YES", "proceed"), ("s", "skip"), ("retry", "retry"),
     ],
 )  # fmt: skip
-def test_letters_and_words_answer(typed, action, asked):
+def test_letters_and_words_answer(typed, action):
     with asked({}, timeout=None) as person:
         person.sees()
         person.types(f"{typed}\n")
@@ -166,33 +158,13 @@ def test_letters_and_words_answer(typed, action, asked):
         assert (action, "console", False) == (response.action.value, response.reviewer, response.timeout_reached)
 
 
-@pytest.mark.parametrize(
-    ("typed", "prompt"), [("v", "act run"), ("view", "act run"), ("e", "keeps > "), ("edit", "keeps > "), ("i", "agent > "), ("input", "agent > ")]
-)  # fmt: skip
-def test_letters_and_words_go_on(typed, prompt, asked):
-    with asked({"to": "Ana"}) as person:
-        person.sees()
-        person.types(f"{typed}\n")
-        person.sees(prompt)
-        if prompt != "act run":
-            person.types("\n")
-        assert refuses(person)
-
-
-@pytest.mark.parametrize(
-    ("columns", "choices"),
-    [
-        (20, ["[v]iew  [y]es", "[n]o  [e]dit", "[s]kip  [r]etry", "[i]nput > "]),
-        (21, ["[v]iew  [y]es  [n]o", "[e]dit  [s]kip", "[r]etry  [i]nput > "]),
-    ],
-)
-def test_choices_take_the_width_of_the_terminal(columns, choices, asked):
-    with asked({}, columns=columns) as person:
+def test_choices_take_the_width_of_the_terminal():
+    with asked({}, columns=20) as person:
         shown = person.sees() + person.screen.after
-        assert choices == shown.splitlines()[-len(choices) :]
+        assert ["[v]iew  [y]es", "[n]o  [e]dit", "[s]kip  [r]etry", "[i]nput > "] == shown.splitlines()[-4:]
 
 
-def test_one_question_at_a_time(asked, request_for):
+def test_one_question_at_a_time():
     with asked({}) as person:
         person.sees()
         response = gk.ConsoleReviewer().review(request_for({}, timeout=0))
@@ -201,8 +173,7 @@ def test_one_question_at_a_time(asked, request_for):
         assert person.answered().action is gk.InterventionAction.PROCEED
 
 
-def test_a_closed_error_stream_leaves_the_output_to_ask_on(monkeypatch, request_for):
-    """The question goes to the stream that is a terminal; its time is up at once here."""
+def test_a_closed_error_stream_leaves_the_output_to_ask_on(monkeypatch):
     closed = io.StringIO()
     closed.close()
     master, slave = pty.openpty()
@@ -261,7 +232,7 @@ def test_a_question_that_the_inbox_decides_ends_and_takes_no_later_answer(tmp_pa
     grace.close()
 
 
-def test_what_was_typed_before_the_question_is_dropped(asked):
+def test_what_was_typed_before_the_question_is_dropped():
     for early in ("y\n", "y"):
         with asked({}, start=False) as person:
             person.types(early)
@@ -273,19 +244,10 @@ def test_what_was_typed_before_the_question_is_dropped(asked):
 
 @pytest.mark.parametrize(
     "burst",
-    [
-        "zzz\ny\n",
-        "y\ny\n",
-        "y\nrm",
-        "\ny\n",
-        "y\n\n",
-        "zzz\ny",
-        "\x1b[200~zzz\ny\n\x1b[201~",
-        "\x1b[200~y\n\x1b[201~",
-    ],
-    ids=["no-yes", "yes-yes", "yes-rest", "enter-yes", "yes-enter", "no-rest", "marked", "marked-yes"],
+    ["zzz\ny\n", "y\ny\n", "y\nrm", "\x1b[200~zzz\ny\n\x1b[201~", "\x1b[200~y\n\x1b[201~"],
+    ids=["no-yes", "yes-yes", "yes-rest", "marked", "marked-yes"],
 )
-def test_lines_that_arrive_together_are_no_answer(burst, asked):
+def test_lines_that_arrive_together_are_no_answer(burst):
     with asked({}) as person:
         person.sees()
         person.types(burst)
@@ -293,7 +255,7 @@ def test_lines_that_arrive_together_are_no_answer(burst, asked):
         assert refuses(person)
 
 
-def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
+def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch):
     monkeypatch.setattr(_console, "QUIET", 0.0)
     monkeypatch.setattr(_console, "PASTE_QUIET", 20.0)
     with asked({}) as person:
@@ -305,7 +267,7 @@ def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
         assert refuses(person)
 
 
-def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatch, asked):
+def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatch):
     monkeypatch.setattr(_console, "QUIET", 1.0)
     with asked({}) as person:
         person.sees()
@@ -317,7 +279,7 @@ def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatc
 
 
 @pytest.mark.parametrize(("first", "prompt"), [("i\n", "agent > "), ("e\n", "keeps > ")])
-def test_a_burst_is_neither_words_nor_a_value(first, prompt, asked):
+def test_a_burst_is_neither_words_nor_a_value(first, prompt):
     """The inner prompts refuse it as well; a single pasted line is words."""
     with asked({"to": "Ana"}) as person:
         person.sees()
@@ -337,7 +299,7 @@ def test_a_burst_is_neither_words_nor_a_value(first, prompt, asked):
         assert "ask Bob" == (response.user_input or response.modified["to"])
 
 
-def test_a_line_that_the_terminal_cuts_is_refused(asked):
+def test_a_line_that_the_terminal_cuts_is_refused():
     with asked({}) as person:
         person.sees()
         person.types("i\n")
@@ -348,7 +310,7 @@ def test_a_line_that_the_terminal_cuts_is_refused(asked):
         assert "call Ana" == person.answered().user_input
 
 
-def test_the_terminal_is_left_as_it_was(asked):
+def test_the_terminal_is_left_as_it_was():
     with asked({}, start=False) as person:
         before = termios.tcgetattr(person.master)
         person.start()
@@ -359,41 +321,29 @@ def test_the_terminal_is_left_as_it_was(asked):
         assert before == termios.tcgetattr(person.master)
 
 
-class Keys:
+def keys_of(text):
     """Stands for the module `msvcrt`."""
-
-    def __init__(self, text):
-        self.waiting = list(text)
-        self.echoed = ""
-
-    def kbhit(self):
-        return bool(self.waiting)
-
-    def getwch(self):
-        return self.waiting.pop(0)
-
-    def putwch(self, character):
-        self.echoed += character
+    waiting = list(text)
+    return SimpleNamespace(
+        waiting=waiting, kbhit=lambda: bool(waiting), getwch=lambda: waiting.pop(0), putwch=lambda character: None
+    )
 
 
 def test_keys_of_windows():
-    keys = Keys("nx\b\xe0Ho\r")
+    keys = keys_of("nx\b\xe0Ho\r")
     assert "no" == WindowsLines(keys, Limit()).line()
-    keys = Keys("zzz\ry\r")
+    keys = keys_of("zzz\ry\r")
     with pytest.raises(LineRefused):
         WindowsLines(keys, Limit()).line()
     assert [] == keys.waiting
-    keys = Keys("y\r")
+    keys = keys_of("y\r")
     WindowsLines(keys, Limit()).drop()
     assert [] == keys.waiting
-
-
-def test_windows_ends_the_question_by_a_key_or_by_time():
     for key, error in (("\x03", KeyboardInterrupt), ("\x1a", NoTerminal)):
         with pytest.raises(error):
-            WindowsLines(Keys(f"y{key}\r"), Limit()).line()
+            WindowsLines(keys_of(f"y{key}\r"), Limit()).line()
     with pytest.raises(TimeIsUp):
-        WindowsLines(Keys(""), Limit(time.monotonic())).line()
+        WindowsLines(keys_of(""), Limit(time.monotonic())).line()
 
 
 def test_a_terminal_that_is_closed_has_no_answer():
@@ -423,7 +373,7 @@ def test_a_question_that_is_settled_elsewhere_ends():
             looks.append(1)
             return "ana approved it" if len(looks) > 2 else ""
 
-        for lines in (PosixLines(slave, Limit(deadline, ended)), WindowsLines(Keys(""), Limit(deadline, ended))):
+        for lines in (PosixLines(slave, Limit(deadline, ended)), WindowsLines(keys_of(""), Limit(deadline, ended))):
             with pytest.raises(QuestionEnded, match="ana approved it"):
                 lines.line()
     os.close(slave)

@@ -1,7 +1,7 @@
 """Values that arguments may hold, by name, and the digests that they have.
 
 `digests_now()` returns the digests of the version under test; `2753eab/digests.json.gz` holds those of that commit. Every value of `SEEDS`
-also occurs inside of each container of `AROUND`. `tests/gating/test_earlier_digests.py` compares them.
+also occurs inside of each container of `AROUND`. `tests/gating/test_digest.py` compares them.
 """
 
 from __future__ import annotations

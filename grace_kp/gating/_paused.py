@@ -13,24 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
+from grace_kp.gating._case import consent_to_changes
 from grace_kp.gating._drivers import Ask, Work
-from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, encode_call, perform, policy_now, state_approval
+from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, perform, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
-from grace_kp.gating._modification import consent_to_changes
 from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
 from grace_kp.record import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Approval, ApprovalRequest
-    from grace_kp.gating._case import GatedCall, ProgramAnswer, Resumable, Terms
+    from grace_kp.gating._case import GatedCall, ProgramAnswer
     from grace_kp.gating._decision import Decision
-    from grace_kp.gating._drivers import EngineStep
+    from grace_kp.gating._drivers import Steps
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating.reviewers._inbox import InboxReviewer
 
 
 INTERRUPT = "interrupt"
@@ -49,27 +48,18 @@ class Asking:
 class PausedInquiry(Inquiry):
     """The request of one call in a program that may run again."""
 
-    def __init__(
-        self,
-        case: GatedCall,
-        terms: Terms,
-        reviewer: InboxReviewer,
-        program: Resumable,
-        *,
-        entry: LedgerEntry,
-        questions: Questions,
-        identity: str,
-    ) -> None:
-        super().__init__(case, terms, reviewer)
+    def __init__(self, case: GatedCall, *, entry: LedgerEntry, questions: Questions, identity: str) -> None:
+        super().__init__(case)
+        assert case.program is not None  # noqa: S101
         self.waits = INTERRUPT
         self.questions = questions
-        self._program, self._entry, self._identity = program, entry, identity
+        self.program, self._entry, self._identity = case.program, entry, identity
 
     def file(self, request: InterventionRequest, decision: Decision) -> None:
         """File the request; where the program runs again, read the one that was filed."""
         known = self.questions.approval()
         if known is None:
-            self._program.remember(self._inbox)
+            self.program.remember(self._inbox)
             super().file(request, decision)
             known = self.questions.file(self.id)
         if self._approval is None or known != self.id:
@@ -88,7 +78,7 @@ class PausedInquiry(Inquiry):
             self.withdraw(FORBIDDEN)
 
     def _read_again(self, approval: str) -> None:
-        self._asked = encode_call(self._case, self._terms, self._case.bound)[0]
+        self._asked = self.encode(self._case.bound)[0]
         self.joined = True
         self.read(approval)
 
@@ -97,10 +87,11 @@ class PausedInquiry(Inquiry):
         self._approval = found = self._inbox.requests.get(approval or self.id)
         return found
 
-    def _complete(self, new: ApprovalRequest) -> ApprovalRequest:
+    def _new(self, request: InterventionRequest, decision: Decision) -> tuple[ApprovalRequest, dict[str, Any]]:
+        new, unsealed = super()._new(request, decision)
         own = json.dumps([self._inbox.domain, self._identity]) if new.key is None else new.key
-        note = {**new.note, **self._program.whereabouts()}
-        return replace(new, key=own, origin=self._program.origin, note=note)
+        note = {**new.note, **self.program.whereabouts()}
+        return replace(new, key=own, origin=self.program.origin, note=note), unsealed
 
     # Asking
 
@@ -116,12 +107,7 @@ class PausedInquiry(Inquiry):
         changes = self.changes() if self.approval.asked is not None else {}
         return replace(request, id=self.id, problem=problem, arguments={**request.arguments, **changes})
 
-    def take(
-        self,
-        question: InterventionRequest,
-        digest: str,
-        answer: ProgramAnswer,
-    ) -> str:
+    def take(self, question: InterventionRequest, digest: str, answer: ProgramAnswer) -> str:
         """Apply an answer to the question; return why the question must be repeated, empty where it need not be."""
         if self.read().state is not ApprovalState.PENDING:
             self._state_ignored(answer)
@@ -148,13 +134,13 @@ class PausedInquiry(Inquiry):
     def _decide(self, answer: ProgramAnswer, digest: str, changes: dict[str, Any]) -> str:
         requests, words = self._inbox.requests, answer.user_input or ""
         try:
-            actor = Actor.here(answer.reviewer or self._program.origin, channel=self._program.origin)
+            actor = Actor.here(answer.reviewer or self.program.origin, channel=self.program.origin)
             if answer.action is InterventionAction.INPUT:
                 self._approval = requests.respond(self.id, words, by=actor)
             elif answer.action is InterventionAction.CANCEL:
                 self._approval = requests.reject(self.id, by=actor, reason=words)
             elif changes:
-                policy = policy_now(self._case.policy, self._reviewer)
+                policy = self.requirements(self._case.policy)
                 self._approval = requests.edit(self.id, changes, by=actor, digest=digest, policy=policy)
             else:
                 self._approval = requests.approve(self.id, by=actor, digest=digest)
@@ -174,7 +160,7 @@ class PausedInquiry(Inquiry):
             return
         self._case.entry.fields["ignored_answer"] = {
             "action": str(answer.action),
-            "by": answer.reviewer or self._program.origin,
+            "by": answer.reviewer or self.program.origin,
             "because": str(self.approval.state if decision is None else decision.state),
         }
 
@@ -271,50 +257,41 @@ class Questions(SharedEntry):
         raise StoreError(f"several runs {verb} the same question at once")
 
 
-def pause_and_ask(
-    case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
-) -> Generator[EngineStep, Any, PausedInquiry]:
+def pause_and_ask(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[PausedInquiry]:
     """File the request, and pause the program until it is decided."""
-    program = case.program
-    assert program is not None  # noqa: S101
     again = 0
     while True:
-        inquiry = inquiry_of(case, terms, reviewer, program, f"{request.attempt}.{again}")
+        inquiry = inquiry_of(case, f"{request.attempt}.{again}")
         yield from perform(case, request, Work(functools.partial(inquiry.file, request, decision)))
-        case.inquiry = inquiry
+        case.ledger_entry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
-        yield from _ask_until_decided(case, request, inquiry, program)
+        yield from _ask_until_decided(case, request, inquiry)
         state_approval(case, inquiry.approval, inquiry.waits)
         if inquiry.approval.state is not ApprovalState.NOT_DONE:
             return inquiry
         again += 1  # it has been established that nothing happened, so that it may ask again
 
 
-def inquiry_of(case: GatedCall, terms: Terms, reviewer: InboxReviewer, program: Resumable, turn: str) -> PausedInquiry:
-    """Return the request of one question about a call in a program."""
-    call_key = program.ledger_key(case.action)
+def inquiry_of(case: GatedCall, turn: str) -> PausedInquiry:
+    assert case.program is not None  # noqa: S101
+    call_key = case.program.ledger_key(case.action)
     entry_key = call_key if turn.endswith(".0") else f"{call_key}|{turn}"
     return PausedInquiry(
         case,
-        terms,
-        reviewer,
-        program,
         entry=LedgerEntry(lambda: case.scope.ledger, entry_key),
         questions=Questions(lambda: case.scope.ledger, f"{call_key}|questions {turn}"),
         identity=call_key,
     )
 
 
-def _ask_until_decided(
-    case: GatedCall, request: InterventionRequest, inquiry: PausedInquiry, program: Resumable
-) -> Generator[EngineStep, Any, None]:
+def _ask_until_decided(case: GatedCall, request: InterventionRequest, inquiry: PausedInquiry) -> Steps[None]:
     number, problem = 0, ""
     while True:
         asking = yield from perform(case, request, Work(functools.partial(inquiry.must_ask, number)))
         if asking is None:
             return
         question = yield from perform(case, request, Work(functools.partial(inquiry.question_now, request, problem)))
-        asker = program.asking(inquiry.id)
+        asker = inquiry.program.asking(inquiry.id)
         question = for_reviewer(question, asker)
         keep = inquiry.questions.ask
         try:
