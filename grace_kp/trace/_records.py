@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from grace_kp.errors import is_unit
@@ -274,7 +274,7 @@ def read(kind: type[R], part: object) -> R | None:
     if not isinstance(part, Mapping):
         return None
     values: dict[str, Any] = {}
-    for name, reader, is_nullable, is_required in _FIELDS[kind]:
+    for name, reader, is_nullable, is_required in _fields_of(kind):
         value = reader(part.get(name))
         if value is not None or is_nullable:
             values[name] = value
@@ -304,30 +304,27 @@ def read_decisions(part: object) -> list[DecisionRecord]:
 
 
 def text_of(value: object) -> str | None:
-    """Return a string, and None for any other value."""
     return value if isinstance(value, str) else None
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """Return the strings of a list."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def object_of(value: object) -> Mapping[str, Any] | None:
-    """Return a JSON object, and None for any other value."""
     return value if isinstance(value, Mapping) else None
 
 
 def counts_of(value: object) -> Mapping[str, int]:
-    """Return the whole numbers of a JSON object."""
     return {name: count for name, item in (object_of(value) or {}).items() if (count := _whole_of(item)) is not None}
 
 
 def _parts_of(value: object) -> Mapping[str, float | None]:
-    return {name: _number_of(item) for name, item in (object_of(value) or {}).items()}
+    return {name: number_of(item) for name, item in (object_of(value) or {}).items()}
 
 
-def _number_of(value: object) -> float | None:
+def number_of(value: object) -> float | None:
+    """Return a finite number, and None for any other value."""
     if isinstance(value, bool) or not isinstance(value, float | int):
         return None
     try:
@@ -347,11 +344,11 @@ _READERS: dict[str, Callable[[object], Any]] = {
     "share": lambda value: value if is_unit(value) else None,
     "str": text_of,
     "int": _whole_of,
-    "float": _number_of,
+    "float": number_of,
     "bool": lambda value: value if isinstance(value, bool) else None,
     "tuple[str, ...]": texts_of,
     "tuple[float, ...]": lambda part: tuple(
-        number for item in (part if isinstance(part, list) else ()) if (number := _number_of(item)) is not None
+        number for item in (part if isinstance(part, list) else ()) if (number := number_of(item)) is not None
     ),
     "tuple[UnusableScore, ...]": lambda part: tuple(read_all(UnusableScore, part)),
     "Mapping[str, Any]": object_of,
@@ -366,6 +363,7 @@ _READERS: dict[str, Callable[[object], Any]] = {
 }
 
 
+@cache
 def _fields_of(kind: type[Any]) -> tuple[tuple[str, Callable[[object], Any], bool, bool], ...]:
     """Return each field of a record: its name, its reader, whether it may be None, and whether a record must have it."""
     found = []
@@ -375,12 +373,3 @@ def _fields_of(kind: type[Any]) -> tuple[tuple[str, Callable[[object], Any], boo
         is_required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
         found.append((item.name, reader, annotation.endswith(" | None"), is_required))
     return tuple(found)
-
-
-_FIELDS: dict[type, tuple[tuple[str, Callable[[object], Any], bool, bool], ...]] = {
-    kind: _fields_of(kind)
-    for kind in (
-        ErrorRecord, ConfidenceRecord, ValueRecord, ResponseRecord, NoticeRecord, DecisionRecord, UnusableScore, SearchRecord,
-        CallRecord, ScoreRecord, JudgementRecord, EvaluationRecord,
-    )
-}  # fmt: skip

@@ -242,7 +242,11 @@ class _Rendering:
             return f"<{_name(kind)} {getattr(value, '__qualname__', None) or getattr(value, '__name__', '?')}>"
         if issubclass(kind, _OPAQUE):
             return f"<{_name(kind)}>"
-        module = _module(kind)
+        try:
+            module = _type_module(kind)
+        except AttributeError:
+            module = ""
+        module = module.partition(".")[0] if type(module) is str else ""  # the top-level package
         if module in _PLAIN_TEXT_MODULES:
             return self._text(str(value))
         if module in _ARRAY_MODULES:
@@ -370,15 +374,6 @@ def _part_weight(part: Any) -> int:
 def _name(kind: type) -> str:
     name = _type_name(kind)
     return name if type(name) is str else "object"
-
-
-def _module(kind: type) -> str:
-    """Return the top-level package of a class; empty if unknown."""
-    try:
-        module = _type_module(kind)
-    except AttributeError:
-        return ""
-    return module.partition(".")[0] if type(module) is str else ""
 
 
 def _integer(value: int) -> Any:

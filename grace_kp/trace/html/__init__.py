@@ -3,6 +3,7 @@
 Everything works on the document of a trace, which another program may have written: no field is taken for granted.
 """
 
+from grace_kp.trace._records import number_of as number
 from grace_kp.trace.html._document import (
     HasDocument,
     Links,
@@ -14,7 +15,6 @@ from grace_kp.trace.html._document import (
     items,
     labels_of,
     mapping,
-    number,
     run_details,
     run_head,
     run_summary,

@@ -27,6 +27,7 @@ from grace_kp.pages import (
     safe,
     spaced,
 )
+from grace_kp.trace._records import number_of as number
 from grace_kp.trace.html._document import (
     ALONE,
     RecordedSteps,
@@ -40,7 +41,6 @@ from grace_kp.trace.html._document import (
     kind_of,
     mapping,
     measures_of,
-    number,
     run_anchor,
     run_details,
     run_head,
@@ -101,10 +101,7 @@ def entry(place: int | None, head: Iterable[str], measures: str, body: str, clas
 
 
 def _contents(step: dict[str, Any], kind: str) -> str:
-    parts = []
-    arguments = step.get("input")
-    if arguments:
-        parts.append(arguments_of(arguments))
+    parts = [arguments_of(step["input"])] if step.get("input") else []
     content = text(step.get("content"))
     if content:
         parts.append(fold(content, code=content[:1] in "[{") if kind == "observation" else fold(content))
@@ -180,7 +177,8 @@ def _facts(decision: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
         yield "does not fit", safe(text(mismatch))
     for name, count in mapping(decision.get("hidden")).items():
         yield "hidden", safe(f"{name}: {text(count)} characters")
-    yield from _answer(mapping(decision.get("response")), mapping(decision.get("arguments")))
+    if response := mapping(decision.get("response")):
+        yield from _answer(response, mapping(decision.get("arguments")))
     if mapping(decision.get("executed_arguments")):
         yield "ran with", arguments_of(decision["executed_arguments"])
     approval = mapping(decision.get("approval"))
@@ -201,8 +199,6 @@ def _facts(decision: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
 
 def _answer(response: dict[str, Any], arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the answer, or why there is none, and the edits as a difference."""
-    if not response:
-        return
     action, reviewer = text(response.get("action")), text(response.get("reviewer"))
     if response.get("timeout_reached") is True:
         yield "answer", f"no answer in time; {safe(spaced(action))}"
@@ -400,9 +396,8 @@ class _Tree:
         self._runs -= 1
         found = self._nested(name)
         if found is None:
-            return (
-                f'<ul><li><span class="kind">nested run, not in this store</span> {run_anchor(name, ALONE)}</li></ul>'
-            )
+            missing = run_anchor(name, ALONE)
+            return f'<ul><li><span class="kind">nested run, not in this store</span> {missing}</li></ul>'
         document = document_of(found)
         head = f'<span class="kind">nested run</span> <span class="name">{safe(agent_name(document)[:SHOWN])}</span> {safe(run_title(document))}'
         return (
@@ -549,7 +544,9 @@ def _table(caption: str, bars: Sequence[_Bar], whole: float, name: str, links: L
     head = '<th role="columnheader" scope="col">call</th>'
     head += '<th role="columnheader" scope="col" class="n">began after</th>' if starts else ""
     head += '<th role="columnheader" scope="col" class="n">took</th>'
-    head += f'<th role="columnheader" scope="col" class="time">{_axis(whole)}</th>'
+    marks = ["0", *(duration_text(whole * place / _TICKS) for place in range(1, _TICKS + 1))]
+    axis = "".join(f"<span>{safe(mark)}</span>" for mark in marks)
+    head += f'<th role="columnheader" scope="col" class="time"><span class="axis">{axis}</span></th>'
     rows = "".join(_row(bar, whole, name, links, starts=starts) for bar in bars[:MAX_BARS])
     more = len(bars) - MAX_BARS
     note = f'<p class="note small">{count_text(more, "more row")} are not shown here; the JSON of the run has them.</p>'
@@ -589,11 +586,6 @@ def _draw_bar(bar: _Bar, whole: float) -> str:
     )
 
 
-def _axis(whole: float) -> str:
-    marks = ["0", *(duration_text(whole * place / _TICKS) for place in range(1, _TICKS + 1))]
-    return f'<span class="axis">{"".join(f"<span>{safe(mark)}</span>" for mark in marks)}</span>'
-
-
 def _positive(value: object) -> float | None:
     found = number(value)
     return found if found is not None and found >= 0 else None
@@ -611,28 +603,22 @@ def run_page(run: HasDocument | Mapping[str, Any]) -> str:
     """Return a run as a whole page: its figures, its steps, its durations, its tree and its JSON."""
     document = document_of(run)
     steps = len(items(document.get("steps")))
+    whole = as_json(document, 2)
+    left_out = len(whole) - MAX_JSON
+    more = f'<p class="note small">{left_out:,} more characters are not shown here.</p>' if left_out > 0 else ""
     body = (
         f"{run_head(document)}"
         f"<h2>Steps</h2>{run_timeline(document)}"
         f"<h2>Durations</h2>{run_waterfall(document)}"
         f"<h2>Tree</h2><details{'' if steps > TREE_OPEN else ' open'}><summary>calls and what they led to</summary>{run_tree(document)}</details>"
-        f"<h2>JSON</h2>{_json(document)}"
+        f"<h2>JSON</h2><details><summary>the document of the run, {len(whole):,} characters</summary>"
+        f'<pre tabindex="0">{safe(whole[:MAX_JSON], lines=True)}</pre>{more}</details>'
     )
     return page(run_title(document), body)
 
 
 TREE_OPEN = 60
 """Steps up to which the tree is unfolded."""
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    text = as_json(document, 2)
-    left_out = len(text) - MAX_JSON
-    more = f'<p class="note small">{left_out:,} more characters are not shown here.</p>' if left_out > 0 else ""
-    return (
-        f'<details><summary>the document of the run, {len(text):,} characters</summary><pre tabindex="0">{safe(text[:MAX_JSON], lines=True)}</pre>'
-        f"{more}</details>"
-    )
 
 
 MAX_PART = 150_000

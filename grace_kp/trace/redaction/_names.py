@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH
+from grace_kp.trace.redaction._rule import MARK, SHORTEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -114,7 +114,7 @@ def is_plain_name(name: object) -> bool:
 
 def is_short_word(text: str) -> bool:
     """Whether a string is a word that is too short for every rule."""
-    return len(text) < RUN_LENGTH and text.isascii() and text.isidentifier()
+    return len(text) < SHORTEST and text.isascii() and text.isidentifier()
 
 
 _IS_PLAIN, _IS_SECRET, _IS_OTHER = 1, 2, 3
@@ -449,8 +449,11 @@ def named_secrets(text: str, places: Iterable[int]) -> Iterator[Found]:
 
 
 def _keeps(match: re.Match[str], value: str) -> bool:
-    operator, after = match["operator"], match["after"]
-    name = _whole_name(match)
+    operator, after, start = match["operator"], match["after"], match.start()
+    # The whole name around the word that was recognised: nextPageToken, max_tokens.
+    before = _BEFORE.search(match.string, max(0, start - 40), start)
+    name = match.string[start : match.start("declared")].rstrip("\"'`\\])*? \t")
+    name = (before[0] if before else "") + name
     if is_count_name(name):
         return True
     if match["other"] and (not looks_random(value.strip("\"'`"), 12) or NO_SECRET_KEY.search(name)):
@@ -466,14 +469,6 @@ def _keeps(match: re.Match[str], value: str) -> bool:
     else:
         style = "spaced" if after.strip("*") or operator == ":=" else "tight"
     return is_harmless(match["key"], value, style)
-
-
-def _whole_name(match: re.Match[str]) -> str:
-    """Return the whole name around the word that was recognised: nextPageToken, max_tokens."""
-    start = match.start()
-    before = _BEFORE.search(match.string, max(0, start - 40), start)
-    name = match.string[start : match.start("declared")].rstrip("\"'`\\])*? \t")
-    return (before[0] if before else "") + name
 
 
 NO_SECRET_KEY = re.compile(

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from grace_kp.trace.redaction._names import looks_random
-from grace_kp.trace.redaction._rule import RUN_LENGTH, RedactionRule
+from grace_kp.trace.redaction._rule import RedactionRule
 
 
 class Format(NamedTuple):
@@ -258,23 +258,6 @@ def _begins(row: Format) -> bool:
     return beginning is not None and any(beginning[1].lower()[:2] == need[:2] for need in row.needs.split())
 
 
-_REPEATED = re.compile(r"([A-Za-z0-9_-]*)\[([^\]]+)\]\{(\d+)")
-_RANGES = re.compile(r"A-Z|a-[zfh]|0-9|A-F|1-9A-HJ-NP-Za-km-z|[A-Za-z0-9_\\-]")
-
-
-def _runs(row: Format) -> bool:
-    """Whether every match has a long run; formats with alternatives at the top are left out."""
-    depth = 0
-    for character in re.sub(r"\[[^\]]*\]|\\.", "", row.pattern):
-        depth += (character == "(") - (character == ")")
-        if character == "|" and depth == 0:
-            return False
-    return any(
-        len(before) + int(least) >= RUN_LENGTH and not _RANGES.sub("", characters)
-        for before, characters, least in _REPEATED.findall(row.pattern)
-    )
-
-
 def _rule(row: Format) -> RedactionRule:
     return RedactionRule(
         "api_key",
@@ -282,7 +265,6 @@ def _rule(row: Format) -> RedactionRule:
         f"{_START}(?:{_BEFORE.sub(_OR_ESCAPE, row.pattern)}){_REST}",
         needs=tuple(row.needs.split()),
         begins=_begins(row),
-        runs=_runs(row),
         word=row.word,
         local="[^" not in row.pattern,  # such a class has rare blanks in it
         keeps=(lambda match: _is_example(match) or not looks_random(match[0])) if row.random else _is_example,

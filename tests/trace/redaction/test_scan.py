@@ -178,11 +178,10 @@ TEXTS = st.lists(
 
 
 @pytest.fixture
-def scan(monkeypatch):
+def scan():
     """A scan with an empty memory."""
-    found = Scan(identifiers=True)
-    monkeypatch.setattr(_scan, "_SCANS", {True: found})
-    return found
+    _scan.scanner.cache_clear()
+    return _scan.scanner(True)
 
 
 def alone(values):

@@ -165,10 +165,9 @@ def test_rules_that_never_settle_lose_the_rest(monkeypatch):
         def sub(self, text, counts):
             return text.replace("x!", "xx!", 1) if len(text) < 500 else text
 
-    monkeypatch.setattr(
-        "grace_kp.trace.redaction._scan.candidates",
-        lambda text, *, identifiers, after=None: [] if after else [Growing()],
-    )
+    growing = Growing()
+    monkeypatch.setattr("grace_kp.trace.redaction._scan._ORDER", {growing: 0})
+    monkeypatch.setattr(Scan, "rules", lambda self, text: [growing])
     assert f"some words {UNSCANNED_MARK}" == redact_text("some words ax! and others", identifiers=False)
 
 
