@@ -274,7 +274,7 @@ def read(kind: type[R], part: object) -> R | None:
     if not isinstance(part, Mapping):
         return None
     values: dict[str, Any] = {}
-    for name, reader, is_nullable, is_required in _fields_of(kind):
+    for name, reader, is_nullable, is_required in _fields_of(kind):  # type: ignore[arg-type]  # classes are hashable
         value = reader(part.get(name))
         if value is not None or is_nullable:
             values[name] = value

@@ -234,27 +234,21 @@ def is_harmless(name: str, value: str, style: str) -> bool:
     if not core or "[REDACTED:" in value[:14]:
         return True
     low = core.lower()
-    if low.startswith("/") and _WORKING_FOLDER.search(name):
-        return True
     if (
-        low in (_CODE_WORDS if _assigns_password(name, style) else _WORDS)
+        (low.startswith("/") and _WORKING_FOLDER.search(name))
+        or low in (_CODE_WORDS if _assigns_password(name, style) else _WORDS)
         or _PLACEHOLDER.fullmatch(bare)
         or _PLACEHOLDER.fullmatch(core)
+        or _MONEY.fullmatch(core)
+        or (len(core) < 20 and _LABEL.fullmatch(core))  # the name in another language
+        or (low.startswith(":") and _NAMED_AGAIN.search(low) and low[1:].isidentifier())  # a parameter of a statement
+        or core.endswith("-")  # the beginning of a key, shown as an example
+        or (value.rstrip("\"'").endswith(("...", "…")) and len(core) < 16)
+        or (low in _SCHEMES and "auth" in name.lower())
+        or (_FIGURE.fullmatch(core) and (_COUNTED.search(name) or len(core) < 3))
     ):
         return True
-    if _MONEY.fullmatch(core) or (len(core) < 20 and _LABEL.fullmatch(core)):
-        return True  # the second is the name in another language
-    if low.startswith(":") and _NAMED_AGAIN.search(low) and low[1:].isidentifier():
-        return True  # a parameter of a statement
-    if core.endswith("-") or (value.rstrip("\"'").endswith(("...", "…")) and len(core) < 16):
-        return True  # the beginning of a key, shown as an example
-    if low in _SCHEMES and "auth" in name.lower():
-        return True
-    if _FIGURE.fullmatch(core) and (_COUNTED.search(name) or len(core) < 3):
-        return True
-    if style in {"quoted", "key"}:
-        return _harmless_quoted(name, bare, core, style)
-    return _harmless_bare(name, bare, core, style)
+    return (_harmless_quoted if style in {"quoted", "key"} else _harmless_bare)(name, bare, core, style)
 
 
 def _assigns_password(name: str, style: str) -> bool:
@@ -306,26 +300,23 @@ def _harmless_bare(name: str, bare: str, core: str, style: str) -> bool:
         return False
     if len(bare) > _LONGEST_WORD:
         return _CALL.match(bare) is not None
-    if bare.endswith("[") and _CHAIN.fullmatch(bare):
-        return True
-    if bare.startswith(("http://", "https://", "./", "../", "~/")) and not re.search(r"[:?][^/]*@|[?&]", bare):
-        return True
-    if _CALL.match(bare) or (
-        not assigned and _PATH.fullmatch(core) and not looks_random(core, 24) and ("/" in core[1:] or "." in core[1:])
+    is_address = bare.startswith(("http://", "https://", "./", "../", "~/"))
+    is_path = not assigned and ("/" in core[1:] or "." in core[1:]) and _PATH.fullmatch(core)
+    if (
+        (bare.endswith("[") and _CHAIN.fullmatch(bare))
+        or (is_address and not re.search(r"[:?][^/]*@|[?&]", bare))
+        or _CALL.match(bare)
+        or (is_path and not looks_random(core, 24))
+        or (_TYPE_NAME.fullmatch(core) and ":" in name)
+        or (style == "compare" and not (looks_random(core, 8) or _MIXED.match(core) or _NUMBER_AT_END.search(core)))
     ):
-        return True
-    if _TYPE_NAME.fullmatch(core) and ":" in name:
-        return True
-    if style == "compare" and not (looks_random(core, 8) or _MIXED.match(core) or _NUMBER_AT_END.search(core)):
         return True
     chain = _CHAIN.fullmatch(core)
     if chain is not None:
         parts = re.split(r"\.|::|->|\?\.|!\.|\[", core.lstrip("!*&"))
         if parts[0].lower().lstrip("_$") in _CHAIN_ROOT or _NAMED_AGAIN.search(parts[-1]) or style == "compare":
             return not looks_random(core, 20)
-    if _IDENTIFIER.fullmatch(core) is None:
-        return False
-    return _harmless_word(name, core, style)
+    return _IDENTIFIER.fullmatch(core) is not None and _harmless_word(name, core, style)
 
 
 def _harmless_word(name: str, core: str, style: str) -> bool:

@@ -201,13 +201,8 @@ def _keeps_card(match: re.Match[str]) -> bool:
 
 def _after_iban(match: re.Match[str]) -> str:
     """Return what follows the IBAN: the match may have taken the next word along."""
-    text = match[0]
-    length = IBAN_LENGTHS.get(text[:2].upper(), 0)
-    place = left = 0
-    while left < length and place < len(text):
-        left += text[place] not in " -"
-        place += 1
-    return text[place:]
+    length = IBAN_LENGTHS.get(match[0][:2].upper(), 0)
+    return re.sub(rf"\A(?:[ -]*[^ -]){{0,{length}}}", "", match[0])
 
 
 def _keeps_iban(match: re.Match[str]) -> bool:
