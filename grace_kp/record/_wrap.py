@@ -143,7 +143,7 @@ def _hold_open(frame: Frame, result: Any) -> Any:
 
     def follow(value: Any, depth: int) -> Any:
         kind = type(value)
-        if _is_stream(kind):
+        if kind is GeneratorType or kind is AsyncGeneratorType:
             if id(value) not in replaced and _is_unstarted(value, frame.run):
                 replaced[id(value)] = _follow_promise(frame, value, streams)
             return replaced.get(id(value), value)
@@ -190,7 +190,6 @@ class _Pending:
         self._promise, self._frame, self._streams = promise, frame, streams
 
     def start(self) -> Any:
-        """Return it, to be started now."""
         promise, self._promise = self._promise, None
         return promise
 
@@ -348,10 +347,6 @@ _MOST_VALUES = 1_000
 """How many values of a result are searched for them, in the thread of the agent."""
 
 
-def _is_stream(kind: type) -> bool:
-    return kind is GeneratorType or kind is AsyncGeneratorType
-
-
 def _is_promise(kind: type) -> bool:
     # Not by a lookup: a metaclass may redefine hashing and comparing.
     return kind is CoroutineType or kind is GeneratorType or kind is AsyncGeneratorType
@@ -417,7 +412,6 @@ class RecordedStream:
 
     @shielded
     def add(self, item: object) -> None:
-        """Record an item."""
         self.count += 1
         self.last = item
         if self.found is not None:
@@ -489,7 +483,6 @@ class RecordedStream:
 
 @shielded
 def _reader_for(search: Call) -> ResultReader | None:
-    """Return a reader for the results that a streaming retriever yields."""
     from grace_kp.confidence import ResultReader  # loaded with the first search
 
     return ResultReader(search.spec.scores)

@@ -694,7 +694,7 @@ def test_a_journal_of_an_open_run_takes_them(tmp_path, make):
             tool(value, more=value)
             run.thought(value)
             entries = [row for rows in grace._pipeline.journal() for row in rows]
-            lost = grace._pipeline.documents.lost([entry.data for entry in entries])
+            lost = grace._pipeline.documents.rebuild([entry.data for entry in entries])
         assert_sound(gk.ReasoningTrace.model_validate(lost))
 
 

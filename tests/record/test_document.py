@@ -62,7 +62,7 @@ def test_an_open_run_has_a_document_of_its_own(grace):
     def agent(question):
         look("a")
         for _ in range(2):
-            document = documents.open(current_run())
+            document = documents.build_open(current_run())
             seen.append(copy.deepcopy(document))
             document["steps"][0]["input"].clear()
             document["steps"].clear()
@@ -135,7 +135,7 @@ def test_an_argument_that_is_secret_by_its_name_is_removed_everywhere():
     """Also where a reviewer's words or an error repeat it."""
     secrets = named_secrets([ENTRY])
     assert ["hunter2hunter2", "swordfish99"] == secrets
-    document = without({"decisions": [stored_entry(ENTRY, identifiers=False)]}, secrets)
+    document = without({"decisions": [stored_entry(ENTRY, False, True, True)]}, secrets)
     assert "hunter2" not in str(document)
     assert "swordfish" not in str(document)
     assert "bob" == document["decisions"][0]["arguments"]["user"]

@@ -140,7 +140,7 @@ def test_the_steps_so_far_are_those_of_the_trace(kinds):
         for kind in kinds:
             happen(grace, run, kind)
             counts.append(survey_of(run).steps)
-            assert len(documents.open(run)["steps"]) == counts[-1]
+            assert len(documents.build_open(run)["steps"]) == counts[-1]
         grace.thought("the end")
 
     with grace.collect() as traces:

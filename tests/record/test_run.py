@@ -416,6 +416,6 @@ def test_the_journal_has_them(grace):
         run.update(user="ana", metadata={"k": 1})
         entries += next(grace._pipeline.journal())
         assert [[]] == list(grace._pipeline.journal())
-    lost = grace._pipeline.documents.lost([entry.data for entry in entries])
+    lost = grace._pipeline.documents.rebuild([entry.data for entry in entries])
     expected = {"tags": ["a"], "user": "ana", "metadata": {"k": 1}}
     assert expected == attributes(gk.ReasoningTrace.model_validate(lost))
