@@ -417,8 +417,12 @@ def read_turn(message: object, place: str) -> ChatTurn:
     if role is None:
         return _item(message, place)
     side = _SIDES.get(role, "other")
-    if role in _WRITTEN_CALLS:
-        parts = _written_calls(message)
+    if role in _WRITTEN_CALLS:  # calls that are written as the content of a message, as in ShareGPT data
+        content = _content(message)
+        value = decode(content) if isinstance(content, str) else content
+        items = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+        named = (item for item in items if isinstance(item.get("name"), str) or "function" in item)
+        parts = [*map(read_call, named)] or _assistant(message)
     elif side == "tool":
         parts = _results(message)
     elif side == "assistant":
@@ -589,15 +593,6 @@ def _listed_results(message: dict[str, Any]) -> list[Part]:
         if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
             return [read_result(item) for item in listed if isinstance(item, dict)]
     return []
-
-
-def _written_calls(message: dict[str, Any]) -> list[Part]:
-    """Return calls that are written as the content of a message, as in ShareGPT data."""
-    content = _content(message)
-    value = decode(content) if isinstance(content, str) else content
-    items = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
-    named = (item for item in items if isinstance(item.get("name"), str) or "function" in item)
-    return [*map(read_call, named)] or _assistant(message)
 
 
 def _join_words(parts: list[Part]) -> list[Part]:

@@ -10,7 +10,7 @@ listed below with bars that compare durations only. So are the calls of a run th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import UNSETTLED, waits
@@ -256,8 +256,6 @@ def run_timeline(
 def _fold_silent_calls(calls: list[Any]) -> list[str]:
     """Return the model calls without text as one folded entry."""
     silent = [call for call in map(mapping, calls) if type(call.get("step")) is not int]
-    if not silent:
-        return []
     rows = []
     for call in silent[:MAX_CALLS]:
         words = [text(call.get("model")) or "a model", text(call.get("status")), *tokens(call)]
@@ -266,7 +264,7 @@ def _fold_silent_calls(calls: list[Any]) -> list[str]:
     more = f"<li>and {len(silent) - MAX_CALLS:,} more</li>" if len(silent) > MAX_CALLS else ""
     summary = f"{count_text(len(silent), 'model call')} without text"
     body = f'<details><summary>{summary}</summary><ol class="small">{"".join(rows)}{more}</ol></details>'
-    return [entry(None, ['<span class="kind">model</span>'], "", body, ["step", "model"])]
+    return [entry(None, ['<span class="kind">model</span>'], "", body, ["step", "model"])] if silent else []
 
 
 def _end(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
@@ -355,7 +353,10 @@ class _Tree:
             self._nodes -= 1
             above = known.get(node.parent) if node.call else None
             if above is None and not node.call:
-                above = _find_innermost(open_calls)
+                # The innermost open call, if each of them was made by the one before it.
+                calls = list(open_calls.items())
+                nested = all(inner.parent == outer for (outer, _), (_, inner) in pairwise(calls))
+                above = calls[-1][1] if calls and nested else None
             node.depth = 0 if above is None else above.depth + 1
             (top if above is None else above.below).append(node)
             if node.call:
@@ -418,16 +419,6 @@ class _Tree:
             parts.append(anchor(self._links.approval(approval), f'<span class="mono">{_shorten(approval)}</span>'))
         waited = number(decision.get("waited_ms"))
         return " ".join(parts) + _meta([f"waited {duration_text(waited)}"] if waited else [])
-
-
-def _find_innermost(open_calls: dict[str, _Node]) -> _Node | None:
-    """Return the innermost open call if each open call was made by the one before it, else None."""
-    before = ""
-    for name, node in open_calls.items():
-        if before and node.parent != before:
-            return None
-        before = name
-    return open_calls[before] if before else None
 
 
 def _line(step: dict[str, Any], model: dict[str, Any], call: dict[str, Any]) -> str:

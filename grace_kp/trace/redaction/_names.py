@@ -122,24 +122,17 @@ _KNOWN_NAMES: dict[str, int] = {}
 
 
 def _meaning(name: str) -> int:
-    if 2 <= len(name) <= 80 and _names_secret(plain_name(name).lstrip("-").rstrip(":=")):
+    plain = plain_name(name).lstrip("-").rstrip(":=") if 2 <= len(name) <= 80 else ""
+    snake = _CAMEL.sub("_", plain)
+    if plain.replace("-", "").replace("_", "").lower() in _NAME_EXACT or (
+        _OTHER_NAME.fullmatch(snake) is None and any(map(_NAME_OF_SECRET.fullmatch, {snake, plain}))
+    ):
         meaning = _IS_SECRET
     else:
         meaning = _IS_PLAIN if is_short_word(name) and name[-3:].lower() != "key" else _IS_OTHER
     if len(name) <= 80 and len(_KNOWN_NAMES) < 4_096:
         _KNOWN_NAMES[name] = meaning
     return meaning
-
-
-def _names_secret(name: str) -> bool:
-    snake = _CAMEL.sub("_", name)
-    if name.replace("-", "").replace("_", "").lower() in _NAME_EXACT:
-        return True
-    if _OTHER_NAME.fullmatch(snake) is not None:
-        return False
-    return _NAME_OF_SECRET.fullmatch(snake) is not None or (
-        snake != name and _NAME_OF_SECRET.fullmatch(name) is not None
-    )
 
 
 def is_count_name(name: str) -> bool:

@@ -66,14 +66,18 @@ class RedactionRule:
         pattern: Any = self._compiled
         keeps, tail = self.keeps, self.tail
         mark, has_key = MARK.format(self.kind), "key" in pattern.groupindex
-        matches = (
-            _matches_at(places_of(self.needs, lower(text)), text, pattern) if self.begins else pattern.finditer(text)
-        )
-        for match in matches:
+        for match in self._matches_at(text, pattern) if self.begins else pattern.finditer(text):
             if keeps is None or not keeps(match):
                 put = f"{match['key'] if has_key else ''}{mark}{'' if tail is None else tail(match)}"
                 if put != match[0]:
                     yield match.start(), match.end(), put
+
+    def _matches_at(self, text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        end = 0  # no match begins inside of another
+        for place in places_of(self.needs, lower(text)):
+            if place >= end and (match := pattern.match(text, place)) is not None:
+                yield match
+                end = match.end()
 
     def replace(self, text: str, places: Iterable[Found], counts: Counter[str] | None) -> str:
         """Return the string with its places replaced and counted; the same object where there are none."""
@@ -85,15 +89,6 @@ class RedactionRule:
             parts += (text[end:start], put)
             end = stop
         return "".join((*parts, text[end:])) if parts else text
-
-
-def _matches_at(places: Iterable[int], text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yield the matches that begin at these places; none begins inside of another."""
-    end = 0
-    for place in places:
-        if place >= end and (match := pattern.match(text, place)) is not None:
-            yield match
-            end = match.end()
 
 
 def lower(text: str) -> str:
