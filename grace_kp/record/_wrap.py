@@ -21,7 +21,7 @@ from grace_kp.record import _current
 from grace_kp.record._current import CURRENT, FIRST, FOLLOWED, HOST, ORDER, TROUBLES
 from grace_kp.record._evidence import ENDED, FULL, stray
 from grace_kp.record._guard import attempt, shielded, shielded_end, shielded_pair
-from grace_kp.record._run import HERE, Call, Listener, Recorder, Run, located
+from grace_kp.record._run import HERE, Call, Listener, Recorder, Run, find_frame
 from grace_kp.record._spec import AGENT, SCOPE, fitting, name_like, unwrap
 from grace_kp.settings import Settings
 from grace_kp.trace import MAX_ITEMS, class_mro, class_namespace, dictionary_getter, render, stored_fields
@@ -52,7 +52,7 @@ def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Record
 @shielded
 def _record_refusal(enter: Enter, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
     """Record a call whose arguments do not fit: as a failed call in the run around it, if there is one."""
-    here = located()
+    here = find_frame()
     if here is not None and here.run.open:
         frame = enter(args, kwargs)
         if frame is not None:
@@ -506,7 +506,7 @@ def _opening(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
         return open_run(recorder(), spec, args[1:] if bound else args, kwargs)
 
     def open_scope(args: Arguments, kwargs: Named) -> Run | None:
-        here = located()
+        here = find_frame()
         return None if here is not None and here.run.open else open_agent(args, kwargs)
 
     def open_tool(args: Arguments, kwargs: Named) -> Call | None:

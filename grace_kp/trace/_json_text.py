@@ -137,8 +137,7 @@ class JsonText:
         return found.end() if found else len(self._text)
 
     def _skip(self, position: int) -> int:
-        found = _SPACE.match(self._text, position)
-        return found.end() if found else position
+        return _SPACE.match(self._text, position).end()  # type: ignore[union-attr]  # it matches no blanks, too
 
     def _line_of(self, position: int) -> int:
         return self._line + bisect_left(self._breaks, position)

@@ -90,7 +90,14 @@ def read_runs(
     """Yield the runs of a file as `read_traces` does, each with the document that it was read from."""
     label = name if name is not None else _label(source)
     if isinstance(source, str | os.PathLike) and source != STANDARD:
-        _check_readable(Path(source), label)
+        try:  # at once, before the first trace is requested
+            mode = Path(source).stat().st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
+            if stat.S_ISREG(mode):  # opening a pipe twice would lose its content
+                Path(source).open("rb").close()
+        except (OSError, ValueError) as error:
+            raise InvalidRecord(_read_problem(error), file=label) from None
     elif source != STANDARD and not hasattr(source, "read"):
         raise TypeError(f"a source is a path, '-' or an open file (got {type(source).__name__})")
     if max_document_mb is None:
@@ -275,18 +282,6 @@ def _label(source: object) -> str:
         return "<stdin>"
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
     return name if isinstance(name, str) else f"<{type(source).__name__}>"
-
-
-def _check_readable(path: Path, label: str) -> None:
-    """Raise the error about an unreadable file at once, before the first trace is requested."""
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
-        if stat.S_ISREG(mode):  # opening a pipe twice would lose its content
-            path.open("rb").close()
-    except (OSError, ValueError) as error:
-        raise InvalidRecord(_read_problem(error), file=label) from None
 
 
 def _read_problem(error: Exception) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 from grace_kp.errors import is_unit
 from grace_kp.levels import InterventionLevel
+from grace_kp.trace._rules import number_of
 
 R = TypeVar("R")
 
@@ -274,7 +274,7 @@ def read(kind: type[R], part: object) -> R | None:
     if not isinstance(part, Mapping):
         return None
     values: dict[str, Any] = {}
-    for name, reader, is_nullable, is_required in _fields_of(kind):  # type: ignore[arg-type]  # classes are hashable
+    for name, reader, is_nullable, is_required in _FIELDS[kind]:
         value = reader(part.get(name))
         if value is not None or is_nullable:
             values[name] = value
@@ -323,16 +323,6 @@ def _parts_of(value: object) -> Mapping[str, float | None]:
     return {name: number_of(item) for name, item in (object_of(value) or {}).items()}
 
 
-def number_of(value: object) -> float | None:
-    """Return a finite number, and None for any other value."""
-    if isinstance(value, bool) or not isinstance(value, float | int):
-        return None
-    try:
-        return value if math.isfinite(value) else None
-    except OverflowError:  # a whole number with hundreds of digits
-        return None
-
-
 def _whole_of(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -363,7 +353,6 @@ _READERS: dict[str, Callable[[object], Any]] = {
 }
 
 
-@cache
 def _fields_of(kind: type[Any]) -> tuple[tuple[str, Callable[[object], Any], bool, bool], ...]:
     """Return each field of a record: its name, its reader, whether it may be None, and whether a record must have it."""
     found = []
@@ -373,3 +362,12 @@ def _fields_of(kind: type[Any]) -> tuple[tuple[str, Callable[[object], Any], boo
         is_required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
         found.append((item.name, reader, annotation.endswith(" | None"), is_required))
     return tuple(found)
+
+
+_FIELDS: dict[type, tuple[tuple[str, Callable[[object], Any], bool, bool], ...]] = {
+    kind: _fields_of(kind)
+    for kind in (
+        ErrorRecord, ConfidenceRecord, ValueRecord, ResponseRecord, NoticeRecord, DecisionRecord, UnusableScore, SearchRecord,
+        CallRecord, ScoreRecord, JudgementRecord, EvaluationRecord,
+    )
+}  # fmt: skip

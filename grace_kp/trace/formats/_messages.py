@@ -417,6 +417,7 @@ def read_turn(message: object, place: str) -> ChatTurn:
     if role is None:
         return _item(message, place)
     side = _SIDES.get(role, "other")
+    parts: list[Part]
     if role in _WRITTEN_CALLS:  # calls that are written as the content of a message, as in ShareGPT data
         content = _content(message)
         value = decode(content) if isinstance(content, str) else content

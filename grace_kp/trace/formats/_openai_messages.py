@@ -190,7 +190,6 @@ class _Chat:
         self._prompted = False
 
     def take(self, turn: ChatTurn) -> None:
-        """Add the steps of the next turn."""
         if turn.side == "system":
             words = (part.text for part in turn.parts if isinstance(part, Words))
             self.instructions = self.instructions or next((text.strip().splitlines()[0] for text in words), "")
@@ -300,7 +299,6 @@ def _is_answer(turn: ChatTurn) -> bool:
 
 
 def _error(text: str) -> dict[str, str]:
-    """Return type and message of an error as far as its text shows them."""
     line = text.strip().rpartition("\n")[2] if text.startswith(_TRACEBACK) else text.strip()
     found = _ERROR_TYPE.match(line)
     kind, message = (found[1], line[found.end() :]) if found else ("ToolError", line)

@@ -126,9 +126,10 @@ def runs_in(document: object) -> tuple[str, list[Any]] | None:
     if not isinstance(document, dict) or _find(document, 0) is not None:
         return None
     for field in _MANY:
-        value = document.get(field)
-        if isinstance(value, list) and any(_is_run(item) for item in value[:3]):
-            return field, value
+        value: Any = document.get(field)
+        for item in value[:3] if isinstance(value, list) else ():
+            if is_native(item) or (_find(item, 1) if isinstance(item, dict) else _is_chat(item)):
+                return field, value
     return None
 
 
@@ -195,10 +196,6 @@ def _letters_of(name: str) -> tuple[str, str]:
     """Return the letters of a name, and those of its first two parts."""
     parts = re.sub(r"[^a-z.]", "", name[:200].lower()).split(".")
     return "".join(parts), "".join(parts[:2])
-
-
-def _is_run(value: object) -> bool:
-    return is_native(value) or _find(value, 1) is not None if isinstance(value, dict) else _is_chat(value)
 
 
 def _chat_of(document: object) -> tuple[Any, str]:
@@ -374,7 +371,6 @@ def verdict(value: object) -> bool | None:
 
 
 def _attributes_in(about: dict[str, Any], success: bool | None) -> dict[str, Any]:
-    """Return user, session, tags and label that the document states, in the form of a trace."""
     places = [about, *(part for name in ("metadata", "info", "request") if isinstance(part := about.get(name), dict))]
     found: dict[str, Any] = {"feedback": [{"correct": success, "source": "import:"}]} if success is not None else {}
     for place in reversed(places):

@@ -30,7 +30,7 @@ from grace_kp.pages import (
     table,
     with_fallbacks,
 )
-from grace_kp.trace._records import number_of as number
+from grace_kp.trace._rules import number_of as number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -204,35 +204,30 @@ _JUDGEMENTS = ("self_evaluation", "coverage", "source_agreement")
 def confidence_of(document: Mapping[str, Any], grace: Mapping[str, Any]) -> str:
     """Return the confidence of a run: effective and computed, its parts, and in words what lowered it."""
     record = mapping(grace.get("confidence"))
-    effective = share(mapping(document.get("outcome")).get("confidence"))
     if not record:
         return ""
-    score, own = share(record.get("score")), share(record.get("own"))
-    parts = []
-    if record.get("fallback") is True:
-        parts.append('<p class="note warn">The learned profile failed; a formula is used instead.</p>')
-    breakdown = mapping(record.get("breakdown"))
+    shares = [share(record.get("score")), share(record.get("own"))]
+    effective = share(mapping(document.get("outcome")).get("confidence"))
+    failed = '<p class="note warn">The learned profile failed; a formula is used instead.</p>'
     missing = [name for name in items(record.get("not_evaluated")) if isinstance(name, str)]
-    parts.append(
-        confidence_html(
-            record.get("score"),
-            breakdown=with_fallbacks({**breakdown, **dict.fromkeys(missing[:MAX_PARTS])}, record.get("fallbacks")),
-            penalties=items(record.get("penalties")),
-            reason=record.get("reason"),
-            not_scored=items(record.get("not_scored")),
-            level=text(record.get("level")),
-        )
+    breakdown = {**mapping(record.get("breakdown")), **dict.fromkeys(missing[:MAX_PARTS])}
+    body = confidence_html(
+        record.get("score"),
+        breakdown=with_fallbacks(breakdown, record.get("fallbacks")),
+        penalties=items(record.get("penalties")),
+        reason=record.get("reason"),
+        not_scored=items(record.get("not_scored")),
+        level=text(record.get("level")),
     )
     rows = [("does not fit", safe(text(item))) for item in items(record.get("mismatches"))[:MAX_PARTS]]
     if text(record.get("profile")):
         rows.append(("profile", safe(text(record["profile"]))))
-    if own is not None:
-        rows.append(("stated by the run", f"{own:.3f}"))
-    if effective is not None and effective not in (score, own):
+    if shares[1] is not None:
+        rows.append(("stated by the run", f"{shares[1]:.3f}"))
+    if effective is not None and effective not in shares:
         rows.append(("effective", f"{effective:.3f}"))
-    parts.append(facts(rows))
-    parts.append(_contributions(mapping(record.get("contributions"))))
-    return _card("Confidence", "".join(parts))
+    body = (failed if record.get("fallback") is True else "") + body + facts(rows)
+    return _card("Confidence", body + _contributions(mapping(record.get("contributions"))))
 
 
 def value_of(grace: Mapping[str, Any]) -> str:
@@ -267,7 +262,7 @@ def evaluation_of(grace: Mapping[str, Any]) -> str:
         return ""
     skipped = linked(text(record.get("skipped")))
     parts = [f'<p class="soft">Nothing was judged: {skipped}</p>'] if skipped else []
-    parts += [_judgement(name, mapping(record.get(name))) for name in _JUDGEMENTS if mapping(record.get(name))]
+    parts += [_judgement(name, judged) for name in _JUDGEMENTS if (judged := mapping(record.get(name)))]
     rows = []
     calls, spent = number(record.get("calls")), number(record.get("tokens"))
     if calls is not None:
@@ -320,11 +315,10 @@ def _contributions(parts: dict[str, Any]) -> str:
     """Return what each feature of a learned profile added to the log odds, strongest first."""
     known = [(name, value) for name, item in parts.items() if (value := number(item)) is not None]
     known.sort(key=lambda pair: -abs(pair[1]))
-    if not known:
-        return ""
     rows = [(spaced(name), f"{value:+.2f}".replace("-", "−")) for name, value in known[:MAX_PARTS]]
     caption = "What each feature added to the logarithm of the odds"
-    return f"<details><summary>contributions</summary>{table(('feature', 'added'), rows, caption=caption)}</details>"
+    shown = table(("feature", "added"), rows, caption=caption)
+    return f"<details><summary>contributions</summary>{shown}</details>" if rows else ""
 
 
 def labels_of(grace: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ from grace_kp.pages import (
     safe,
     spaced,
 )
-from grace_kp.trace._records import number_of as number
+from grace_kp.trace._rules import number_of as number
 from grace_kp.trace.html._document import (
     ALONE,
     RecordedSteps,
@@ -150,7 +150,6 @@ _SHOWN = frozenset(
 
 
 def gate_of(decision: dict[str, Any], links: Links = ALONE) -> str:
-    """Return a decision as an entry of the timeline."""
     outcome, level = text(decision.get("outcome")), text(decision.get("level"))
     head = _heading("gate", safe(text(decision.get("action")) or "an action"), level, outcome)
     waited = number(decision.get("waited_ms"))
@@ -178,7 +177,14 @@ def _facts(decision: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
     for name, count in mapping(decision.get("hidden")).items():
         yield "hidden", safe(f"{name}: {text(count)} characters")
     if response := mapping(decision.get("response")):
-        yield from _answer(response, mapping(decision.get("arguments")))
+        yield "answer", _answer(response)
+    for name in ("user_input", "selected_option"):
+        if response.get(name) is not None:
+            yield spaced(name), fold(text(response[name]))
+    arguments = mapping(decision.get("arguments"))
+    for name, value in mapping(response.get("modified")).items():
+        before = f"<del>{safe(as_json(arguments[name]))}</del> " if name in arguments else ""
+        yield f"edited {name}", f"{before}<ins>{safe(as_json(value))}</ins>"
     if mapping(decision.get("executed_arguments")):
         yield "ran with", arguments_of(decision["executed_arguments"])
     approval = mapping(decision.get("approval"))
@@ -197,23 +203,15 @@ def _facts(decision: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
             yield name, f'<span class="bad">{linked(text(decision[name]))}</span>'
 
 
-def _answer(response: dict[str, Any], arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the answer, or why there is none, and the edits as a difference."""
+def _answer(response: dict[str, Any]) -> str:
     action, reviewer = text(response.get("action")), text(response.get("reviewer"))
     if response.get("timeout_reached") is True:
-        yield "answer", f"no answer in time; {safe(spaced(action))}"
-    elif not reviewer and action == "cancel":
-        yield "answer", "no reviewer was available"
-    else:
-        took = number(response.get("response_time_ms"))
-        after = f" after {duration_text(took)}" if took else ""
-        yield "answer", safe(f"{spaced(action)} by {reviewer or 'an unknown reviewer'}{after}")
-    for name in ("user_input", "selected_option"):
-        if response.get(name) is not None:
-            yield spaced(name), fold(text(response[name]))
-    for name, value in mapping(response.get("modified")).items():
-        before = f"<del>{safe(as_json(arguments[name]))}</del> " if name in arguments else ""
-        yield f"edited {name}", f"{before}<ins>{safe(as_json(value))}</ins>"
+        return f"no answer in time; {safe(spaced(action))}"
+    if not reviewer and action == "cancel":
+        return "no reviewer was available"
+    took = number(response.get("response_time_ms"))
+    after = f" after {duration_text(took)}" if took else ""
+    return safe(f"{spaced(action)} by {reviewer or 'an unknown reviewer'}{after}")
 
 
 MAX_STEPS = 2_000
@@ -254,7 +252,6 @@ def run_timeline(
 
 
 def _fold_silent_calls(calls: list[Any]) -> list[str]:
-    """Return the model calls without text as one folded entry."""
     silent = [call for call in map(mapping, calls) if type(call.get("step")) is not int]
     rows = []
     for call in silent[:MAX_CALLS]:
@@ -282,11 +279,8 @@ def _end(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
 
 
 MAX_NODES = 2_000
-"""Nodes of a tree on a page."""
 MAX_RUNS = 40
-"""Nested runs that are opened on a page."""
 RUN_DEPTH = 5
-"""Levels of nested runs that are opened."""
 CALL_DEPTH = 10
 """Levels of calls within a run; deeper calls are shown on the last level."""
 SHOWN = 140
@@ -328,7 +322,6 @@ class _Tree:
         self._opened: set[str] = set()
 
     def of_run(self, document: Mapping[str, Any], depth: int) -> str:
-        """Return the nodes of a run."""
         name = text(document.get("id"))
         self._opened.add(name)
         recorded = RecordedSteps(document)
@@ -579,7 +572,7 @@ def _draw_bar(bar: _Bar, whole: float) -> str:
 
 def _positive(value: object) -> float | None:
     found = number(value)
-    return found if found is not None and found >= 0 else None
+    return None if found is None or found < 0 else found
 
 
 def _whole(value: object) -> int | None:

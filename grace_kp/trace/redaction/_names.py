@@ -266,12 +266,9 @@ def _harmless_quoted(name: str, bare: str, core: str, style: str) -> bool:
         return True
     if not core.isascii() or not core.replace("_", "").replace("-", "").replace(" ", "").isalpha():
         return False
-    if core.isupper() and "_" in core:  # the name of an environment variable
-        return True
-    if core.lower().replace(" ", "").replace("_", "").replace("-", "") in name.lower().replace("_", "").replace(
-        "-", ""
-    ):
-        return True
+    plain = core.lower().replace(" ", "").replace("_", "").replace("-", "")
+    if (core.isupper() and "_" in core) or plain in name.lower().replace("_", "").replace("-", ""):
+        return True  # the first is the name of an environment variable
     # Words that a program cut into tokens are not secrets; a password may be any word.
     return (
         len(core) <= 12

@@ -91,7 +91,6 @@ def secret_cells(names: Sequence[str], row: Sequence[str], *, clear: bool = True
 
 
 def has_values(names: Sequence[str]) -> bool:
-    """Return whether the columns hold labels and their values."""
     return any(name.strip().lower() in _VALUES for name in names)
 
 

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from itertools import accumulate, filterfalse
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -158,18 +158,26 @@ def _without_rest(text: str, place: int, counts: Counter[str] | None) -> str:
 
 
 _ORDER = {rule: place for place, rule in enumerate(SECRETS + IDENTIFIERS)}
+_SCANS: dict[bool, Scan] = {}
 
 
-@cache
 def scanner(identifiers: bool) -> Scan:
     """Return the scan of the process; it is built when the first string is redacted."""
-    return Scan(identifiers)
+    scan = _SCANS.get(identifiers)
+    if scan is None:
+        scan = _SCANS[identifiers] = Scan(identifiers)
+    return scan
 
 
 class Scan:
-    """The selection of rules, with a memory of short texts that no rule changes: names, types and arguments recur in every trace."""
+    """The selection of rules, with a memory of short texts that no rule changes: names, types and arguments recur in every trace.
 
-    __slots__ = ("_harmless", "_others", "_rules", "_word_flags", "known")
+    Words have flags. A flag is one bit: a condition of rules that a single word meets, or the beginning of a substring.
+    """
+
+    __slots__ = (
+        "_begun", "_find_ascii", "_find_other", "_harmless", "_local", "_long_key", "_meaning", "_others", "_patterns", "_rules", "_shapes", "known",
+    )  # fmt: skip
     MAX_TEXTS = 4_000
     MAX_LENGTH = 256
     MAX_WORDS = 20_000
@@ -179,11 +187,31 @@ class Scan:
 
     def __init__(self, identifiers: bool) -> None:
         rules = self._rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
-        self._word_flags = _WordFlags(rules)
         self.known: set[str] = set()
         """Short texts that no rule changes."""
         self._harmless: set[str] = set()
         self._others: dict[str, int] = {}
+        # By flag: the rules that each of these substrings selects; None means the flag itself.
+        self._meaning: list[list[tuple[str | None, int]]] = []
+        self._long_key = self._new([(None, sum(1 << place for place, rule in enumerate(rules) if rule in BARE))])
+        self._patterns: list[tuple[re.Pattern[str], RedactionRule, int]] = []
+        ascii_needles: dict[str, int] = {}
+        other_needles: dict[str, int] = {}
+        shapes: dict[str, int] = {}
+        for place, rule in enumerate(rules):
+            bit = 1 << place
+            for shape in rule.shapes:
+                shapes[shape] = shapes.get(shape, 0) | bit
+            if rule.word is not None:
+                self._patterns.append((re.compile(rule.word, rule.flags), rule, self._new([(None, bit)])))
+                continue
+            for need in rule.needs:
+                needles = ascii_needles if need.isascii() else other_needles
+                needles[need] = needles.get(need, 0) | bit
+        self._shapes = [(shape, self._new([(None, bits)])) for shape, bits in shapes.items()]
+        self._begun: dict[str, int] = {}
+        self._local: dict[str, list[RedactionRule]] = {}
+        self._find_ascii, self._find_other = self._finder(ascii_needles, rules), self._finder(other_needles, rules)
 
     def rules(self, text: str) -> Sequence[RedactionRule]:
         return () if text in self.known else self._candidates([text])[0]
@@ -228,7 +256,7 @@ class Scan:
         if len(self._harmless) + len(others) > self.MAX_WORDS:
             self._harmless.clear()
             others.clear()
-        for word, seen in zip(new, self._word_flags.of(new), strict=True):
+        for word, seen in zip(new, self._scan_words(new), strict=True):
             flags[word] = seen
             if len(word) > self.LONGEST_WORD:
                 continue
@@ -244,66 +272,17 @@ class Scan:
             return ()
         low, found = lower(text), 0
         for flag in _places(seen):
-            for needle, bits in self._word_flags.meaning[flag]:
+            for needle, bits in self._meaning[flag]:
                 if needle is None or needle in low:
                     found |= bits
         rules = [self._rules[place] for place in _places(found)]
         return [rule for rule in rules if not rule.also or any(map(low.__contains__, rule.also))]
 
-
-def _places(bits: int) -> list[int]:
-    places = []
-    while bits:
-        lowest = bits & -bits
-        places.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return places
-
-
-# Strings as shapes: which characters of keys follow each other, and which kinds of characters do.
-_KEY = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_LONG_KEY = "k" * 40
-_TO_LONG_KEYS = bytes(ord("k") if byte in _KEY + b"+/" else byte if byte > 127 else ord(" ") for byte in range(256))
-_TO_SHAPE = bytes(
-    ord("0") if byte in b"0123456789" else ord("A") if byte in _KEY[:26] else ord("a") if byte in _KEY[26:52] else byte
-    for byte in range(256)
-)
-_FEW = 8
-
-
-class _WordFlags:
-    """Flags of words. A flag is one bit: a condition of rules that a single word meets, or the beginning of a substring."""
-
-    __slots__ = ("_begun", "_find_ascii", "_find_other", "_local", "_long_key", "_patterns", "_shapes", "meaning")
-
-    def __init__(self, rules: tuple[RedactionRule, ...]) -> None:
-        # By flag: the rules that each of these substrings selects; None means the flag itself.
-        self.meaning: list[list[tuple[str | None, int]]] = []
-        self._long_key = self._new([(None, sum(1 << place for place, rule in enumerate(rules) if rule in BARE))])
-        self._patterns: list[tuple[re.Pattern[str], RedactionRule, int]] = []
-        ascii_needles: dict[str, int] = {}
-        other_needles: dict[str, int] = {}
-        shapes: dict[str, int] = {}
-        for place, rule in enumerate(rules):
-            bit = 1 << place
-            for shape in rule.shapes:
-                shapes[shape] = shapes.get(shape, 0) | bit
-            if rule.word is not None:
-                self._patterns.append((re.compile(rule.word, rule.flags), rule, self._new([(None, bit)])))
-                continue
-            for need in rule.needs:
-                needles = ascii_needles if need.isascii() else other_needles
-                needles[need] = needles.get(need, 0) | bit
-        self._shapes = [(shape, self._new([(None, bits)])) for shape, bits in shapes.items()]
-        self._begun: dict[str, int] = {}
-        self._local: dict[str, list[RedactionRule]] = {}
-        self._find_ascii, self._find_other = self._finder(ascii_needles, rules), self._finder(other_needles, rules)
-
     def _new(self, meaning: list[tuple[str | None, int]]) -> int:
-        self.meaning.append(meaning)
-        return 1 << len(self.meaning) - 1
+        self._meaning.append(meaning)
+        return 1 << len(self._meaning) - 1
 
-    def of(self, words: list[str]) -> list[int]:
+    def _scan_words(self, words: list[str]) -> list[int]:
         """Return the flags of each word."""
         text = "".join([f"{word} " for word in words])
         low = lower(text)
@@ -370,6 +349,26 @@ class _WordFlags:
             return begun
 
         return begun_in
+
+
+def _places(bits: int) -> list[int]:
+    places = []
+    while bits:
+        lowest = bits & -bits
+        places.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return places
+
+
+# Strings as shapes: which characters of keys follow each other, and which kinds of characters do.
+_KEY = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_LONG_KEY = "k" * 40
+_TO_LONG_KEYS = bytes(ord("k") if byte in _KEY + b"+/" else byte if byte > 127 else ord(" ") for byte in range(256))
+_TO_SHAPE = bytes(
+    ord("0") if byte in b"0123456789" else ord("A") if byte in _KEY[:26] else ord("a") if byte in _KEY[26:52] else byte
+    for byte in range(256)
+)
+_FEW = 8
 
 
 def _place(pattern: re.Pattern[str], text: str, start: int) -> int:

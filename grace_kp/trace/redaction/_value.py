@@ -284,16 +284,12 @@ def _pair_name(value: dict[Any, Any]) -> str | None:
     """Return the name of the secret in {"name": "password", "value": …} or {"selector": "#password", "text": …}; None without one."""
     if len(value) > 12 or _VALUE_KEYS.isdisjoint(value):
         return None
-    for key in _NAME_KEYS:
-        name = value.get(key)
-        if type(name) is str and is_secret_name(name):
-            return name
-    if value.get("type") in {"password", "secret"}:
+    named: str | None = next(filter(is_secret_name, map(value.get, _NAME_KEYS)), None)
+    if named is not None:
+        return named
+    described = [name for name in map(value.get, _FIELD_KEYS) if type(name) is str and len(name) <= 200]
+    if value.get("type") in {"password", "secret"} or any(map(_FIELD.search, described)):
         return "password"
-    for key in _FIELD_KEYS:
-        name = value.get(key)
-        if type(name) is str and len(name) <= 200 and _FIELD.search(name):
-            return "password"
     question, answer = value.get("question"), value.get("answer")
     if type(question) is str and type(answer) is str and _FIELD.search(question[-20:]):
         return None if is_word("password", answer, quoted=True) or " " in answer else "password"

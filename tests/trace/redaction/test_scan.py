@@ -146,7 +146,7 @@ TEXTS = st.lists(
 @pytest.fixture
 def scan():
     """A scan with an empty memory."""
-    _scan.scanner.cache_clear()
+    _scan._SCANS.clear()
     return _scan.scanner(True)
 
 
