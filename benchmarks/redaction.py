@@ -167,13 +167,15 @@ def fuzz(number: int) -> tuple[list[str], int]:
                     if not any(found is rule for found in scan.rules(shown))
                 ]
         except Unsatisfiable:
-            print(f"no texts for {rule.vendor or rule.kind}", file=sys.stderr)
+            wrong.append(f"no text could be generated for {rule.vendor or rule.kind}")
     return wrong, matched
 
 
 def generated(rule: Any, number: int) -> list[str]:
     """Texts that contain a match of the rule's pattern."""
     texts: list[str] = []
+    # Hypothesis writes out what is looked ahead for, so that a key of a fixed length would become too long.
+    pattern = re.sub(r"\(\?=\[A-Z\]\{0,16\}\[0-9\]\)", "", rule.pattern)
 
     @settings(
         max_examples=number,
@@ -182,7 +184,7 @@ def generated(rule: Any, number: int) -> list[str]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(st.from_regex(re.compile(rule.pattern, rule.flags)))
+    @given(st.from_regex(re.compile(pattern, rule.flags)))
     def collect(text: str) -> None:
         texts.append(text)
 

@@ -32,7 +32,7 @@ from grace_kp.record._run import (
     Recorder,
     Run,
     current_run,
-    located,
+    find_frame,
     new_trace_id,
 )
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, SEALED, TOOL, Spec, argument_check, fitting, reseal, seal
@@ -79,6 +79,7 @@ __all__ = [
     "current_run",
     "decorate",
     "facts_of",
+    "find_frame",
     "finish_late",
     "fitting",
     "gaps_of",
@@ -86,7 +87,6 @@ __all__ = [
     "keep_evidence",
     "keep_refusal",
     "kept_refusal",
-    "located",
     "material_of",
     "nearest",
     "new_trace_id",

@@ -70,40 +70,33 @@ class Documents:
     def builder(self, run: Run) -> StepBuilder:
         """Return the builder of the run's steps, created on first use."""
         if run.steps is None:
-            if run.resumes is not None:
-                run.owner.recall(run)
-            earlier = None if run.earlier is None else EarlierPart(run.earlier)
-            run.steps = StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
+            run.steps = self._new_builder(run)
         builder: StepBuilder = run.steps
         return builder
 
-    def finished(self, run: Run) -> dict[str, Any]:
+    def _new_builder(self, run: Run) -> StepBuilder:
+        if run.resumes is not None:
+            run.owner.recall(run)
+        earlier = None if run.earlier is None else EarlierPart(copy.deepcopy(run.earlier))
+        return StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
+
+    def build(self, run: Run) -> dict[str, Any]:
         """Return the document of a run that has ended."""
         builder = self.builder(run)
         builder.finish()
         return self._of_run(run, builder, str(run.status), run.end, run.pause)
 
-    def open(self, run: Run) -> dict[str, Any]:
+    def build_open(self, run: Run) -> dict[str, Any]:
         """Return the document of an open run before an action: its steps so far, and no answer.
 
         The steps are built from the events once more, independently of the recording and the journal.
         """
-        if run.resumes is not None:
-            run.owner.recall(run)
-        earlier = None if run.earlier is None else EarlierPart(copy.deepcopy(run.earlier))
-        builder = StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
+        builder = self._new_builder(run)
         builder.advance([run.name, run.domain, run.objective])
-        redactor = builder.redactor
-        grace: dict[str, Any] = {"status": OPEN, "name": redactor.text(run.name, is_counted=False)}
-        grace["calls"] = builder.calls
-        grace.update(attributes_of(run, self.clean, self.clean_all))
-        if run.facts:
-            grace[run.framework] = self.clean_all(render(run.facts))
-        if builder.model_calls:
-            grace["model_calls"] = builder.model_calls
-        return self._document_of(run, redactor, builder.steps, grace, success=True, result="")
+        grace = self._begin_grace(run, builder, OPEN, {})
+        return self._document_of(run, builder.redactor, builder.steps, grace, success=True, result="")
 
-    def asking(self, run: Run, pause: Pause) -> dict[str, Any]:
+    def build_asking(self, run: Run, pause: Pause) -> dict[str, Any]:
         """Return the document of an open run that is about to be suspended."""
         builder = self.builder(run)
         builder.advance()
@@ -134,26 +127,36 @@ class Documents:
         """Return the document of a run without the secrets that only the arguments of its gated calls give away."""
         header = self._header(run, functools.partial(redactor.text, is_counted=False))
         document = self._document(header, steps, grace, success=success, result=result, framework=run.framework)
-        return _without_secrets(document, secrets_of(run))
+        secrets = secrets_of(run)
+        if not secrets:
+            return document
+        clean: dict[str, Any] = without(document, secrets)
+        # The fields that make it a valid trace are kept.
+        clean.update({name: document[name] for name in ("@context", "@type", "id")})
+        clean["metadata"].update({name: document["metadata"][name] for name in _KEPT_METADATA})
+        clean["grace"]["status"] = document["grace"]["status"]
+        for before, after in zip(document["steps"], clean["steps"], strict=True):
+            after["type"] = before["type"]
+        return clean
 
-    def _grace(self, run: Run, builder: StepBuilder, status: str, end: int) -> dict[str, Any]:
-        calls = builder.calls
-        grace: dict[str, Any] = {
-            "status": status,
-            "name": builder.redactor.text(run.name, is_counted=False),
-            "duration_ms": max(0.0, round((end - run.start) / 1e6, 3)),
-            "calls": calls,
-        }
-        grace.update(self._links(run))
+    def _begin_grace(self, run: Run, builder: StepBuilder, status: str, links: dict[str, Any]) -> dict[str, Any]:
+        """Return the part of `grace` that an open run has, too."""
+        grace = {"status": status, "name": builder.redactor.text(run.name, is_counted=False), "calls": builder.calls}
+        grace.update(links)
         grace.update(attributes_of(run, self.clean, self.clean_all))
         if run.facts:
             grace[run.framework] = self.clean_all(render(run.facts))
-        elif run.node is not None:
-            grace["node"] = {**self.clean_all(run.node), "attempt": run.node["attempt"]}
         if builder.model_calls:
             grace["model_calls"] = builder.model_calls
+        return grace
+
+    def _grace(self, run: Run, builder: StepBuilder, status: str, end: int) -> dict[str, Any]:
+        grace = self._begin_grace(run, builder, status, self._links(run))
+        grace["duration_ms"] = max(0.0, round((end - run.start) / 1e6, 3))
+        if run.node is not None and not run.facts:
+            grace["node"] = {**self.clean_all(run.node), "attempt": run.node["attempt"]}
         grace.update(self._usage(run, builder))
-        children = [call["child"] for call in calls if "child" in call]
+        children = [call["child"] for call in builder.calls if "child" in call]
         if children:
             grace["children"] = children
         decisions = self._decisions(run, run.decisions) if run.decisions else []
@@ -229,28 +232,20 @@ class Documents:
 
     def _links(self, run: Run) -> dict[str, Any]:
         if run.via is not None:
-            return {"parent": {"trace_id": run.via.run.id, "call_id": self._call_id(run.via, run)}}
-        if run.via_trace is not None:
-            return {"parent": {"trace_id": run.via_trace, "late": True}}
-        return {}
-
-    def _call_id(self, call: Call, run: Run) -> str:
-        if call.run.owner is run.owner:
-            builder = self.builder(call.run)
-            builder.advance()
-            number = builder.number(call)
-        else:
-            calls = list(dict.fromkeys(id(event) for event in call.run.events if type(event) is Call))
-            # A run that was stored has released its events; its builder knows the calls.
-            number = calls.index(id(call)) if id(call) in calls else call.run.steps.number(call)
-        return f"c{number}"
+            call, around = run.via, run.via.run
+            if around.owner is run.owner:
+                self.builder(around).advance()
+                number = around.steps.number(call)
+            else:
+                calls = list(dict.fromkeys(id(event) for event in around.events if type(event) is Call))
+                # A run that was stored has released its events; its builder knows the calls.
+                number = calls.index(id(call)) if id(call) in calls else around.steps.number(call)
+            return {"parent": {"trace_id": around.id, "call_id": f"c{number}"}}
+        return {} if run.via_trace is None else {"parent": {"trace_id": run.via_trace, "late": True}}
 
     def _decisions(self, run: Run, decisions: Iterable[dict[str, Any]]) -> list[Any]:
         with_input, with_output = run.owner.capture_input, run.owner.capture_output
-        clean = functools.partial(
-            stored_entry, identifiers=self._identifiers, capture_input=with_input, capture_output=with_output
-        )
-        return [*map(clean, decisions)]
+        return [stored_entry(entry, self._identifiers, with_input, with_output) for entry in decisions]
 
     def _document(
         self,
@@ -319,7 +314,7 @@ class Documents:
         builder.journaled_changes = changes
         return attributes_of(run, self.clean, self.clean_all)
 
-    def lost(self, rows: Iterable[bytes]) -> dict[str, Any]:
+    def rebuild(self, rows: Iterable[bytes]) -> dict[str, Any]:
         """Return the document of a run whose process died, from its journal."""
         header, *parts = [json.loads(row) for row in rows]
         steps: dict[int, Any] = {}
@@ -345,21 +340,7 @@ class Documents:
         return self._document(header, kept, grace, success=False, result=LOST)
 
 
-def _without_secrets(document: dict[str, Any], secrets: list[str]) -> dict[str, Any]:
-    """Return a document without these secrets. The fields that make it a valid trace are kept."""
-    if not secrets:
-        return document
-    clean: dict[str, Any] = without(document, secrets)
-    clean.update({name: document[name] for name in ("@context", "@type", "id")})
-    clean["metadata"].update({name: document["metadata"][name] for name in _KEPT_METADATA})
-    clean["grace"]["status"] = document["grace"]["status"]
-    for before, after in zip(document["steps"], clean["steps"], strict=True):
-        after["type"] = before["type"]
-    return clean
-
-
 def _sum_of_tokens(calls: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """Return the known tokens of several calls or runs together."""
     total: dict[str, int] = {}
     for call in calls:
         for name, value in call.items():
@@ -421,12 +402,7 @@ def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[An
 
 
 def stored_entry(
-    entry: dict[str, Any],
-    *,
-    identifiers: bool,
-    capture_input: bool = True,
-    capture_output: bool = True,
-    sealed: Sequence[str] = (),
+    entry: dict[str, Any], identifiers: bool, capture_input: bool, capture_output: bool, sealed: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the entry as a JSON value without secrets.
 
@@ -448,13 +424,7 @@ def stored_entry(
             elif counts:
                 out[_ARGUMENTS[name]] = counts
         elif name == "response" and isinstance(value, dict):
-            out[name] = stored_entry(
-                value,
-                identifiers=identifiers,
-                capture_input=capture_input,
-                capture_output=capture_output,
-                sealed=entry.get("sealed", ()),
-            )
+            out[name] = stored_entry(value, identifiers, capture_input, capture_output, entry.get("sealed", ()))
         elif name not in _ARGUMENTS.values():
             out[name] = redact_value(render(value), identifiers=identifiers)
             if not (capture_input and capture_output):
@@ -530,7 +500,6 @@ def _arguments_of(decisions: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[st
 
 
 def _texts(values: object) -> Iterator[str]:
-    """Yield the strings and numbers in sealed arguments."""
     if isinstance(values, dict):
         values = [*values, *values.values()]
     if isinstance(values, list):

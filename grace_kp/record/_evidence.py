@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record._current import FIRST, PATCHES, TROUBLES
 from grace_kp.record._guard import note
 from grace_kp.record._resume import EarlierPart
-from grace_kp.record._run import Call, ModelCall, Note, UserMessage, located
+from grace_kp.record._run import Call, ModelCall, Note, UserMessage, find_frame
 from grace_kp.record._spec import AGENT
 from grace_kp.trace import Failure, Failures, render, to_text
 
@@ -130,7 +130,7 @@ def root_of(run: Run) -> Run:
 
 def keep_refusal(run: Run, refusal: object) -> None:
     """Keep a refusal of a gate, with what the run has recorded by now and the calls around the gate."""
-    here: Any = located()
+    here: Any = find_frame()
     calls = []
     while here is not None and here is not run:
         calls.append(here)

@@ -219,7 +219,6 @@ def left_without_answer(document: Document, documents: Iterable[Document]) -> li
 
 
 def times_resumed(document: Document) -> int:
-    """Return how often the run of a trace has continued after it was suspended."""
     times = (document.get("grace") or {}).get("resumed", 0)
     return times if isinstance(times, int) else 0
 

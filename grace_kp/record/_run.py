@@ -670,7 +670,7 @@ class Call(Event):
 Frame: TypeAlias = "Call | Run"
 
 
-def located() -> Frame | None:
+def find_frame() -> Frame | None:
     """Return the innermost recorded call or run of this context."""
     here: Frame | None = CURRENT.get()
     return here if HOST.locate is None else HOST.locate(here)
@@ -678,5 +678,5 @@ def located() -> Frame | None:
 
 def current_run() -> Run | None:
     """Return the open run around this context; None outside of any run."""
-    here = located()
+    here = find_frame()
     return here.run if here is not None and here.run.open else None

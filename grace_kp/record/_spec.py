@@ -133,12 +133,9 @@ class Spec:
                     return value if len(value) <= limit else cut(value, limit)
             elif issubclass(type(value), str) and str.strip(value):
                 return cut(str.__getitem__(value, slice(None)), limit)
-        return cut(f"{self.name}({self._describe_arguments(args, kwargs)})", limit)
-
-    def _describe_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         shown = [to_text(render(value, 80)) for value in args]
         shown += [f"{key}={to_text(render(value, 80))}" for key, value in kwargs.items()]
-        return ", ".join(cut(text, 80) for text in shown)
+        return cut(f"{self.name}({', '.join(cut(text, 80) for text in shown)})", limit)
 
 
 def _fill_objective(objective: str | Callable[..., Any], named: dict[str, Any]) -> str:
@@ -305,7 +302,8 @@ def _inner(function: FunctionType) -> Any:
 def _hollow(function: FunctionType) -> FunctionType:
     """Return a function with the parameters of another and without its contents."""
     code = function.__code__
-    names = code.co_varnames[: _parameters(function)]
+    variadic = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + variadic]
     base = _anything.__code__
     empty = base.replace(
         co_argcount=code.co_argcount,
@@ -319,12 +317,6 @@ def _hollow(function: FunctionType) -> FunctionType:
     hollow.__kwdefaults__ = function.__kwdefaults__
     hollow.__qualname__ = function.__qualname__
     return hollow
-
-
-def _parameters(function: FunctionType) -> int:
-    code = function.__code__
-    variadic = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    return code.co_argcount + code.co_kwonlyargcount + variadic
 
 
 def _positional_range(function: Any) -> tuple[int, int]:
@@ -354,7 +346,6 @@ def seal(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., An
 
 
 def sealed_parameters(function: object) -> tuple[str, ...]:
-    """Return the parameters of a function that are not recorded."""
     found: tuple[str, ...] = getattr(function, _NAMES, ())
     return found
 

@@ -399,7 +399,6 @@ def plain_input(names: tuple[str, ...] | None, args: object, harmless: Set[str])
 
 
 def name_arguments(call: Call) -> dict[str, Any]:
-    """Return the arguments of a call by name, as JSON values."""
     args = call.args
     if type(args) is list:  # rendered already
         return call.spec.bind(args, call.kwargs)

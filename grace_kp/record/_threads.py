@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from grace_kp.record._current import CURRENT, PATCHES
-from grace_kp.record._run import located
+from grace_kp.record._run import find_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ def propagate(function: Callable[P, R]) -> Callable[P, R]:
     For threads, executors and callbacks that do not copy the context: `executor.submit(gk.propagate(work), item)`. The result may be
     called many times and in many threads at once. Outside of any run this returns `function` itself.
     """
-    here = located()
+    here = find_frame()
     if here is None:
         return function
     if inspect.iscoroutinefunction(function):
@@ -87,14 +87,14 @@ def _patch() -> None:
 
     @functools.wraps(submit)
     def carrying_submit(self: object, fn: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
-        here = located()
+        here = find_frame()
         # Without the name and the attributes of the task, which may be any object that can be called.
         carried = fn if here is None else functools.wraps(fn, assigned=(), updated=())(_in_frame(fn, here))
         return submit(self, carried, *args, **kwargs)
 
     @functools.wraps(start)
     def carrying_start(self: threading.Thread) -> None:
-        here = located()
+        here = find_frame()
         # A pool's worker outlives the run that happened to start it; its tasks carry their own run.
         module = getattr(getattr(self, "_target", None), "__module__", None)
         if here is not None and module != "concurrent.futures.thread":

@@ -21,7 +21,7 @@ from grace_kp.record import _current
 from grace_kp.record._current import CURRENT, FIRST, FOLLOWED, HOST, ORDER, TROUBLES
 from grace_kp.record._evidence import ENDED, FULL, stray
 from grace_kp.record._guard import attempt, shielded, shielded_end, shielded_pair
-from grace_kp.record._run import HERE, Call, Listener, Recorder, Run, located
+from grace_kp.record._run import HERE, Call, Listener, Recorder, Run, find_frame
 from grace_kp.record._spec import AGENT, SCOPE, fitting, name_like, unwrap
 from grace_kp.settings import Settings
 from grace_kp.trace import MAX_ITEMS, class_mro, class_namespace, dictionary_getter, render, stored_fields
@@ -52,7 +52,7 @@ def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Record
 @shielded
 def _record_refusal(enter: Enter, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
     """Record a call whose arguments do not fit: as a failed call in the run around it, if there is one."""
-    here = located()
+    here = find_frame()
     if here is not None and here.run.open:
         frame = enter(args, kwargs)
         if frame is not None:
@@ -143,7 +143,7 @@ def _hold_open(frame: Frame, result: Any) -> Any:
 
     def follow(value: Any, depth: int) -> Any:
         kind = type(value)
-        if _is_stream(kind):
+        if kind is GeneratorType or kind is AsyncGeneratorType:
             if id(value) not in replaced and _is_unstarted(value, frame.run):
                 replaced[id(value)] = _follow_promise(frame, value, streams)
             return replaced.get(id(value), value)
@@ -190,7 +190,6 @@ class _Pending:
         self._promise, self._frame, self._streams = promise, frame, streams
 
     def start(self) -> Any:
-        """Return it, to be started now."""
         promise, self._promise = self._promise, None
         return promise
 
@@ -348,10 +347,6 @@ _MOST_VALUES = 1_000
 """How many values of a result are searched for them, in the thread of the agent."""
 
 
-def _is_stream(kind: type) -> bool:
-    return kind is GeneratorType or kind is AsyncGeneratorType
-
-
 def _is_promise(kind: type) -> bool:
     # Not by a lookup: a metaclass may redefine hashing and comparing.
     return kind is CoroutineType or kind is GeneratorType or kind is AsyncGeneratorType
@@ -417,7 +412,6 @@ class RecordedStream:
 
     @shielded
     def add(self, item: object) -> None:
-        """Record an item."""
         self.count += 1
         self.last = item
         if self.found is not None:
@@ -489,7 +483,6 @@ class RecordedStream:
 
 @shielded
 def _reader_for(search: Call) -> ResultReader | None:
-    """Return a reader for the results that a streaming retriever yields."""
     from grace_kp.confidence import ResultReader  # loaded with the first search
 
     return ResultReader(search.spec.scores)
@@ -513,7 +506,7 @@ def _opening(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
         return open_run(recorder(), spec, args[1:] if bound else args, kwargs)
 
     def open_scope(args: Arguments, kwargs: Named) -> Run | None:
-        here = located()
+        here = find_frame()
         return None if here is not None and here.run.open else open_agent(args, kwargs)
 
     def open_tool(args: Arguments, kwargs: Named) -> Call | None:

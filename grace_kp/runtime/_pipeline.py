@@ -182,11 +182,11 @@ class Pipeline(Resident):
 
     def _prepare(self, run: Run | Lost) -> Prepared:
         if isinstance(run, Lost):
-            return Prepared(self.documents.lost([entry.data for entry in run.rows]))
+            return Prepared(self.documents.rebuild([entry.data for entry in run.rows]))
         with self._lock:
             if self._is_sampled_out(run):
                 return Prepared(None)
-            document = self.documents.finished(run)
+            document = self.documents.build(run)
             texts = run.steps.hit_texts
             if run.via is not None:
                 attempt("keeping evidence of a nested run", lambda: keep_evidence(run))
@@ -292,7 +292,7 @@ class Pipeline(Resident):
         with self._lock:
             for run, pause in waiting:
                 if run.open:
-                    document = self.documents.asking(run, pause)
+                    document = self.documents.build_asking(run, pause)
                     self.assessor.assess(document)
                     records.append(record_of(document))
         return records

@@ -98,31 +98,26 @@ def keep_private(path: Path, mode: int) -> None:
             os.close(handle)
         return
     for suffix in _SUFFIXES:
-        _tighten(path.with_name(path.name + suffix), mode)
-
-
-def _tighten(path: Path, mode: int) -> None:
-    try:
-        found = path.stat()
-    except OSError:
-        return
-    now = stat.S_IMODE(found.st_mode)
-    if os.name != "posix" or not stat.S_ISREG(found.st_mode) or not now & ~mode:
-        return
-    if found.st_uid != _user():
-        _log.warning("%s is open to other users (mode %04o) and belongs to another user", path, now)
-        return
-    try:
-        path.chmod(now & mode)
-    except OSError as error:
-        _log.warning("%s is open to other users (mode %04o) and cannot be closed to them: %s", path, now, error)
-    else:
-        _log.warning(
-            "%s was open to other users (mode %04o) and is %04o now; the setting file_mode allows more",
-            path,
-            now,
-            now & mode,
-        )
+        companion = path.with_name(path.name + suffix)
+        try:
+            found = companion.stat()
+        except OSError:
+            continue
+        now = stat.S_IMODE(found.st_mode)
+        if os.name != "posix" or not stat.S_ISREG(found.st_mode) or not now & ~mode:
+            continue
+        problem, wanted = "belongs to another user", now & mode
+        if found.st_uid == _user():
+            try:
+                companion.chmod(wanted)
+                allows = "the setting file_mode allows more"
+                _log.warning(
+                    "%s was open to other users (mode %04o) and is %04o now; %s", companion, now, wanted, allows
+                )
+                continue
+            except OSError as error:
+                problem = f"cannot be closed to them: {error}"
+        _log.warning("%s is open to other users (mode %04o) and %s", companion, now, problem)
 
 
 def _user() -> int:

@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import re
+from bisect import bisect_left
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -43,36 +44,31 @@ class FoundValue(NamedTuple):
 
 
 def read_line(text: str, line: int) -> FoundValue | BrokenText:
-    """Read the value of a line."""
     text = text.rstrip()
     try:
         return FoundValue(json.loads(text, parse_constant=refuse_constant), line)
     except json.JSONDecodeError as error:
         incomplete = error.pos >= len(text) and not error.msg.startswith("Unterminated string")
-        return BrokenText(f"is not JSON: {_message(error)}", line, error.colno, incomplete=incomplete)
+        return BrokenText(_describe_error(error), line, error.colno, incomplete=incomplete)
     except (ValueError, RecursionError) as error:
-        return BrokenText(_other_problem(error), line)
+        return BrokenText(_describe_error(error), line)
 
 
-def read_text(text: str, line: int, is_part: Callable[[object], bool]) -> Iterator[FoundValue | BrokenText]:
-    """Yield the values of a string, each over any number of lines, and the items of a list separately.
-
-    After a broken value, reading continues at the next line with the same indentation that opens an object or a list.
-    """
-    return _Text(text, line, is_part).values()
-
-
-class _Text:
-    """A string that is being read, with the lines counted so far."""
+class JsonText:
+    """A string with JSON values over any number of lines each, which begins in this line of a file."""
 
     def __init__(self, text: str, line: int, is_part: Callable[[object], bool]) -> None:
         self._text = text
         self._line = line
-        self._counted = 0
+        self._breaks = [found.start() for found in re.finditer("\n", text)]
         self._is_part = is_part
         self._decoder = json.JSONDecoder(parse_constant=refuse_constant)
 
     def values(self) -> Iterator[FoundValue | BrokenText]:
+        """Yield the values, and the items of a list separately.
+
+        After a broken value, reading continues at the next line with the same indentation that opens an object or a list.
+        """
         position = self._skip(0)
         while position < len(self._text):
             if self._text[position] == "[" and self._is_list_of_values(position):
@@ -117,29 +113,21 @@ class _Text:
         try:
             value, end = self._decoder.raw_decode(self._text, position)
         except json.JSONDecodeError as error:
-            yield self._describe_error(error, line, path)
+            where, at = error.pos, self._line_of(error.pos)
+            column = where - self._text.rfind("\n", 0, where)
+            if column == 1 and self._text[where : where + 1] in {"{", "["} and at > line:
+                # The next value begins where this value should go on: this value was cut off.
+                yield BrokenText("is not JSON: it is not complete when the next value begins", line, path=path)
+            else:
+                yield BrokenText(_describe_error(error), at, column, path)
         except (ValueError, RecursionError) as error:
-            yield BrokenText(_other_problem(error), self._line_within(position, line), path=path)
+            numbers = _OUTSIDE_TEXTS.finditer(self._text, position)
+            unreadable = (found.start() for found in numbers if found[1] or found[2])
+            yield BrokenText(_describe_error(error), self._line_of(next(unreadable, position)), path=path)
         else:
             yield FoundValue(value, line, path)
             return end, True
         return self._next_value(position + 1, position), False
-
-    def _describe_error(self, error: json.JSONDecodeError, line: int, path: str) -> BrokenText:
-        where = error.pos
-        at = line + self._text.count("\n", self._counted, where)
-        column = where - self._text.rfind("\n", 0, where)
-        if column == 1 and self._text[where : where + 1] in {"{", "["} and at > line:
-            # The next value begins where this value should go on: this value was cut off.
-            return BrokenText("is not JSON: it is not complete when the next value begins", line, path=path)
-        return BrokenText(f"is not JSON: {_message(error)}", at, column, path)
-
-    def _line_within(self, position: int, line: int) -> int:
-        """Return the line of the first unreadable number from `position` on."""
-        for found in _OUTSIDE_TEXTS.finditer(self._text, position):
-            if found[1] or found[2]:
-                return line + self._text.count("\n", position, found.start())
-        return line
 
     def _next_value(self, position: int, like: int) -> int:
         """Return the start of the next line that is indented like the line of `like` and opens an object or a list."""
@@ -149,26 +137,19 @@ class _Text:
         return found.end() if found else len(self._text)
 
     def _skip(self, position: int) -> int:
-        found = _SPACE.match(self._text, position)
-        return found.end() if found else position
+        return _SPACE.match(self._text, position).end()  # type: ignore[union-attr]  # it matches no blanks, too
 
     def _line_of(self, position: int) -> int:
-        """Return the line of a position. Positions must grow, so that each line is counted once."""
-        if position > self._counted:
-            self._line += self._text.count("\n", self._counted, position)
-            self._counted = position
-        return self._line
+        return self._line + bisect_left(self._breaks, position)
 
 
 def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _message(error: json.JSONDecodeError) -> str:
-    return error.msg[:1].lower() + error.msg[1:]
-
-
-def _other_problem(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
     if isinstance(error, RecursionError):
         return TOO_DEEP
     text = str(error)

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from grace_kp.errors import InvalidRecord, InvalidTrace
 from grace_kp.settings import Settings
 from grace_kp.trace._files import whole_file
-from grace_kp.trace._json_text import TOO_DEEP, BrokenText, FoundValue, TooLong, lines_of, read_line, read_text
+from grace_kp.trace._json_text import TOO_DEEP, BrokenText, FoundValue, JsonText, TooLong, lines_of, read_line
 from grace_kp.trace._model import ReasoningTrace
 from grace_kp.trace.formats import is_message, is_native, read_run, runs_in, span_format
 
@@ -90,7 +90,14 @@ def read_runs(
     """Yield the runs of a file as `read_traces` does, each with the document that it was read from."""
     label = name if name is not None else _label(source)
     if isinstance(source, str | os.PathLike) and source != STANDARD:
-        _check_readable(Path(source), label)
+        try:  # at once, before the first trace is requested
+            mode = Path(source).stat().st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
+            if stat.S_ISREG(mode):  # opening a pipe twice would lose its content
+                Path(source).open("rb").close()
+        except (OSError, ValueError) as error:
+            raise InvalidRecord(_read_problem(error), file=label) from None
     elif source != STANDARD and not hasattr(source, "read"):
         raise TypeError(f"a source is a path, '-' or an open file (got {type(source).__name__})")
     if max_document_mb is None:
@@ -152,8 +159,14 @@ class _Reading:
         else:
             yield from self._stream(sys.stdin if source == STANDARD else source)
 
-    def _stream(self, file: object) -> Iterator[FileRun | InvalidRecord]:
-        self._created_at = _modification_time(file)
+    def _stream(self, file: Any) -> Iterator[FileRun | InvalidRecord]:
+        try:
+            status = os.fstat(file.fileno())
+        except (OSError, ValueError, AttributeError, TypeError):
+            status = None  # not a file on disk
+        if status is not None and stat.S_ISREG(status.st_mode) and status.st_mtime >= 0:
+            written = datetime.fromtimestamp(int(status.st_mtime), UTC)
+            self._created_at = f"{written:%Y-%m-%dT%H:%M:%S}.000Z"
         lines = self._lines(file)
         for number, line in enumerate(lines):
             if not isinstance(line, str):
@@ -209,7 +222,7 @@ class _Reading:
             expected += 1
             kept.append("\n" * (self._line - expected) + line)  # blank lines were skipped, but count
             expected = self._line
-        for found in read_text("".join(kept), begin, is_message):
+        for found in JsonText("".join(kept), begin, is_message).values():
             if failed is not None and isinstance(found, BrokenText):
                 break  # broken because the rest could not be read
             yield from self._traces_of(found)
@@ -271,18 +284,6 @@ def _label(source: object) -> str:
     return name if isinstance(name, str) else f"<{type(source).__name__}>"
 
 
-def _check_readable(path: Path, label: str) -> None:
-    """Raise the error about an unreadable file at once, before the first trace is requested."""
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
-        if stat.S_ISREG(mode):  # opening a pipe twice would lose its content
-            path.open("rb").close()
-    except (OSError, ValueError) as error:
-        raise InvalidRecord(_read_problem(error), file=label) from None
-
-
 def _read_problem(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
@@ -290,17 +291,6 @@ def _read_problem(error: Exception) -> str:
         return "is a folder, not a file"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return f"cannot be read: {reason}"
-
-
-def _modification_time(file: Any) -> str | None:
-    """Return when the file was last written, as ISO 8601 in UTC; None without a file on disk."""
-    try:
-        status = os.fstat(file.fileno())
-    except (OSError, ValueError, AttributeError, TypeError):
-        return None
-    if not stat.S_ISREG(status.st_mode) or status.st_mtime < 0:
-        return None
-    return f"{datetime.fromtimestamp(int(status.st_mtime), UTC):%Y-%m-%dT%H:%M:%S}.000Z"
 
 
 def _below(path: str, inner: str) -> str:

@@ -11,7 +11,7 @@ import re
 from datetime import datetime
 from errno import EISDIR
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeGuard, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeGuard, overload
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from grace_kp.trace._records import ConfidenceRecord, DecisionRecord
 
 
-CONTEXT = "https://openknowledgepulse.org/schema/v1"
-TYPE = "ReasoningTrace"
+CONTEXT: Final = "https://openknowledgepulse.org/schema/v1"
+TYPE: Final = "ReasoningTrace"
 
 _INSTANT = re.compile(r"([0-9]{4})(-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2})(:[0-9]{2}(\.[0-9]+)?)?Z")
 
@@ -240,10 +240,8 @@ class ReasoningTrace(_JsonObject):
     Invalid input raises one `InvalidTrace` that names the field. Keys outside the schema are kept.
     """
 
-    context: Annotated[Literal["https://openknowledgepulse.org/schema/v1"], Field(alias="@context")] = (
-        "https://openknowledgepulse.org/schema/v1"
-    )
-    type_: Annotated[Literal["ReasoningTrace"], Field(alias="@type")] = "ReasoningTrace"
+    context: Annotated[Literal["https://openknowledgepulse.org/schema/v1"], Field(alias="@context")] = CONTEXT
+    type_: Annotated[Literal["ReasoningTrace"], Field(alias="@type")] = TYPE
     id: TraceId
     source_skill: str | None = None
     metadata: Metadata

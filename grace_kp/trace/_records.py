@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 
 from grace_kp.errors import is_unit
 from grace_kp.levels import InterventionLevel
+from grace_kp.trace._rules import number_of
 
 R = TypeVar("R")
 
@@ -304,36 +304,23 @@ def read_decisions(part: object) -> list[DecisionRecord]:
 
 
 def text_of(value: object) -> str | None:
-    """Return a string, and None for any other value."""
     return value if isinstance(value, str) else None
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """Return the strings of a list."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def object_of(value: object) -> Mapping[str, Any] | None:
-    """Return a JSON object, and None for any other value."""
     return value if isinstance(value, Mapping) else None
 
 
 def counts_of(value: object) -> Mapping[str, int]:
-    """Return the whole numbers of a JSON object."""
     return {name: count for name, item in (object_of(value) or {}).items() if (count := _whole_of(item)) is not None}
 
 
 def _parts_of(value: object) -> Mapping[str, float | None]:
-    return {name: _number_of(item) for name, item in (object_of(value) or {}).items()}
-
-
-def _number_of(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, float | int):
-        return None
-    try:
-        return value if math.isfinite(value) else None
-    except OverflowError:  # a whole number with hundreds of digits
-        return None
+    return {name: number_of(item) for name, item in (object_of(value) or {}).items()}
 
 
 def _whole_of(value: object) -> int | None:
@@ -347,11 +334,11 @@ _READERS: dict[str, Callable[[object], Any]] = {
     "share": lambda value: value if is_unit(value) else None,
     "str": text_of,
     "int": _whole_of,
-    "float": _number_of,
+    "float": number_of,
     "bool": lambda value: value if isinstance(value, bool) else None,
     "tuple[str, ...]": texts_of,
     "tuple[float, ...]": lambda part: tuple(
-        number for item in (part if isinstance(part, list) else ()) if (number := _number_of(item)) is not None
+        number for item in (part if isinstance(part, list) else ()) if (number := number_of(item)) is not None
     ),
     "tuple[UnusableScore, ...]": lambda part: tuple(read_all(UnusableScore, part)),
     "Mapping[str, Any]": object_of,

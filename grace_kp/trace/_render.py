@@ -45,8 +45,6 @@ Getter: TypeAlias = Callable[[Any], Any]
 HIDDEN = "[hidden]"
 """Replaces a field that its class keeps out of its repr or of its serialised form."""
 
-_SEQUENCES = (list, tuple)
-_SETS = (set, frozenset)
 _PLAIN_TEXT_MODULES = frozenset({"datetime", "decimal", "fractions", "pathlib", "uuid", "ipaddress", "zoneinfo"})
 _ARRAY_MODULES = frozenset(
     {"numpy", "torch", "pandas", "polars", "jax", "jaxlib", "tensorflow", "pyarrow", "scipy", "cupy"}
@@ -183,7 +181,8 @@ class _Rendering:
         if issubclass(kind, str):
             return HIDDEN if _name(kind).startswith("Secret") else self._text(str.__getitem__(value, slice(None)))
         if issubclass(kind, bytes | bytearray | memoryview):
-            return _bytes(value)
+            size = value.nbytes if isinstance(value, memoryview) else len(value)
+            return repr(bytes(value)) if size <= 64 else f"<{_name(kind)}: {size:,} bytes>"
         return self._composite(value, kind, depth)
 
     def _text(self, text: str) -> str:
@@ -203,13 +202,13 @@ class _Rendering:
         try:
             if issubclass(kind, dict):
                 return self._mapping(dict.items(value), dict.__len__(value), depth)
-            if issubclass(kind, _SEQUENCES):
+            if issubclass(kind, list | tuple):
                 names = getattr(kind, "_fields", None)
                 if issubclass(kind, tuple) and isinstance(names, tuple) and len(names) == len(value):
                     return self._mapping(zip(names, tuple.__iter__(value), strict=True), len(names), depth)
                 base: Any = list if issubclass(kind, list) else tuple
                 return self._sequence(base.__iter__(value), base.__len__(value), depth)
-            if issubclass(kind, _SETS):
+            if issubclass(kind, set | frozenset):
                 return self._sequence(iter(_first(value)), len(value), depth)
             if kind is MappingProxyType:
                 return self._mapping(value.items(), len(value), depth)
@@ -244,7 +243,11 @@ class _Rendering:
             return f"<{_name(kind)} {getattr(value, '__qualname__', None) or getattr(value, '__name__', '?')}>"
         if issubclass(kind, _OPAQUE):
             return f"<{_name(kind)}>"
-        module = _module(kind)
+        try:
+            module = _type_module(kind)
+        except AttributeError:
+            module = ""
+        module = module.partition(".")[0] if type(module) is str else ""  # the top-level package
         if module in _PLAIN_TEXT_MODULES:
             return self._text(str(value))
         if module in _ARRAY_MODULES:
@@ -265,14 +268,11 @@ class _Rendering:
         custom = getattr(kind, "__repr__", None) is not object.__repr__
         if custom and not hasattr(kind, "__iter__") and _weight(fields) <= MAX_REPR_WEIGHT:
             return self._text(repr(value))
-        if custom and fields is None and module in {"collections", "builtins", "array", "types", "re"}:
-            if kind is range:
-                return repr(value)
-            return (
-                self._sequence(iter(_first(value)), len(value), depth)
-                if hasattr(kind, "__len__")
-                else f"<{_name(kind)}>"
-            )
+        if kind is range:
+            return repr(value)
+        is_sized = custom and fields is None and hasattr(kind, "__len__")
+        if is_sized and module in {"collections", "builtins", "array", "types", "re"}:
+            return self._sequence(iter(_first(value)), len(value), depth)
         if fields and not _name(kind).startswith("Secret"):
             return {"@class": _name(kind), **self._mapping(fields.items(), len(fields), depth)}
         return f"<{_name(kind)}>"
@@ -334,9 +334,7 @@ def hidden_fields(kind: type) -> set[str]:
     for base in class_mro(kind)[:-1]:  # all but `object`
         space = class_namespace(base)
         if "__dataclass_fields__" in space:
-            for name, field in space["__dataclass_fields__"].items():
-                if not field.repr:
-                    hidden.add(name)
+            hidden.update([name for name, field in space["__dataclass_fields__"].items() if not field.repr])
         if "__attrs_attrs__" in space:  # its `repr` may also be a function that masks the value
             hidden.update([field.name for field in space["__attrs_attrs__"] if field.repr is not True])
         if "__pydantic_fields__" in space:
@@ -374,24 +372,10 @@ def _name(kind: type) -> str:
     return name if type(name) is str else "object"
 
 
-def _module(kind: type) -> str:
-    """Return the top-level package of a class; empty if unknown."""
-    try:
-        module = _type_module(kind)
-    except AttributeError:
-        return ""
-    return module.partition(".")[0] if type(module) is str else ""
-
-
 def _integer(value: int) -> Any:
     plain = int(value)
     # Python refuses to print integers beyond a few thousand digits; JSON readers fail far earlier.
     return plain if plain.bit_length() <= 3 * MAX_DIGITS else f"<int: {plain.bit_length():,} bits>"
-
-
-def _bytes(value: bytes | bytearray | memoryview) -> str:
-    size = value.nbytes if isinstance(value, memoryview) else len(value)
-    return repr(bytes(value)) if size <= 64 else f"<{_name(type(value))}: {size:,} bytes>"
 
 
 def _array(value: object, kind: type) -> Any:

@@ -8,6 +8,7 @@ follows it.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -120,12 +121,19 @@ def outcomes_of_calls(kinds: Iterable[str]) -> list[bool]:
             waiting.append(last)
         elif kind == "observation":
             last = waiting.pop(0) if waiting else None
-        elif kind == "error_recovery":
-            if last is not None:
-                outcomes[last] = False
-                if last in waiting:
-                    waiting.remove(last)
-            last = None
         else:
+            if kind == "error_recovery" and last is not None:
+                outcomes[last] = False
+                waiting = [number for number in waiting if number != last]
             last = None
     return outcomes
+
+
+def number_of(value: object) -> float | None:
+    """Return a finite number, and None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, float | int):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number with hundreds of digits
+        return None

@@ -205,7 +205,6 @@ class World:
         self.act_async = self.grace.gate(floor=floor, name="body")(self.body_async)
 
     def touch(self):
-        """Count down; the event happens when the count ends."""
         if self.left is not None:
             self.left -= 1
             if self.left == 0:
@@ -270,7 +269,6 @@ class World:
         return f"program|{action}"
 
     def run(self, world):
-        """Run the program once; whatever it raises is its end."""
         with contextlib.suppress(BaseException):
             if world == "sync":
                 self.act(self.order)

@@ -190,9 +190,7 @@ def deep(make, depth=10_000):
 
 VALUES = {
     **{f"raising {name}": (lambda name=name: raising(ValueError, name)()) for name in LOOKS},
-    "raising everything": lambda: raising(ValueError, *LOOKS)(),
     "repr raises SystemExit": lambda: raising(SystemExit, "__repr__", "__str__")(),
-    "repr raises StopIteration": lambda: raising(StopIteration, "__repr__", "__iter__", "__len__")(),
     "repr raises a BaseException": lambda: raising(Trap, "__repr__")(),
     "__class__ raises": RaisingClass,
     "__class__ lies": LyingClass,
@@ -216,9 +214,7 @@ VALUES = {
     "cyclic dict": cyclic_dict,
     "cyclic dataclass": cyclic_dataclass,
     "deep list": lambda: deep(lambda inner: [inner]),
-    "deep dict in an object with a repr": lambda: types.SimpleNamespace(a=deep(lambda inner: {"a": inner}, 5_000)),
     "5 MB text": lambda: "x" * MEGABYTES_5,
-    "5 MB bytes": lambda: b"x" * MEGABYTES_5,
     "5 MB list": lambda: list(range(MEGABYTES_5 // 8)),
     "5 MB dataclass": lambda: Data("x" * MEGABYTES_5, list(range(100_000))),
     "100,000 objects": lambda: [Bag(n=n) for n in range(100_000)],
@@ -229,10 +225,8 @@ VALUES = {
     "numbers without a value": lambda: [float("nan"), float("inf"), {"x": -float("inf")}],
     "huge int": lambda: 10**5_000,
     "set": lambda: {1, "a", (2, 3)},
-    "set of hostile": lambda: {raising(ValueError, "__repr__")()},
     "endless iterator": itertools.count,
     "namespace": lambda: types.SimpleNamespace(a=raising(ValueError, "__repr__")()),
-    "lock": threading.Lock,
     "dead proxy": lambda: weakref.proxy(Bag()),
     "named tuple": lambda: Point(1, raising(ValueError, "__repr__")()),
     "model": lambda: Model(name="a", inner=Model(name="b", inner=raising(ValueError, "__repr__")())),
@@ -274,10 +268,6 @@ def assert_sound(trace, *, at_most=200_000):
     assert len(text) < at_most
 
 
-def assert_calls_are_whole(trace, number):
-    assert ["ok"] * number == [call["status"] for call in trace.grace["calls"]]
-
-
 @every_value
 def test_arguments_and_results_come_through_as_they_are(grace, make):
     """Identity in and out, by position, by keyword and inside containers; the trace is valid JSON."""
@@ -306,7 +296,7 @@ def test_arguments_and_results_come_through_as_they_are(grace, make):
     assert 2 == len(traces)
     for trace in traces:
         assert_sound(trace)
-        assert_calls_are_whole(trace, 1)
+        assert ["ok"] * 1 == [call.status for call in trace.calls]
         assert ["given", "rest", "key", "other"] == list(trace.steps[0].input)
     assert traces[0] == grace.store.get(traces[0].id)
 
@@ -332,7 +322,7 @@ def test_thoughts_outcomes_and_retrievals_take_them(grace, make):
         run.outcome(result=value, success=True)
     assert_sound(traces[0])
     assert ["thought", "thought"] == [step.type for step in traces[0].steps[:2]]
-    assert_calls_are_whole(traces[0], 2)
+    assert ["ok"] * 2 == [call.status for call in traces[0].calls]
 
 
 @every_value
@@ -377,7 +367,7 @@ async def test_every_shell_hands_them_on(grace, make):
     for trace in traces:
         assert_sound(trace)
     assert ["completed"] * 3 == [trace.grace["status"] for trace in traces]
-    assert_calls_are_whole(traces[0], 1)
+    assert ["ok"] * 1 == [call.status for call in traces[0].calls]
 
 
 class HostileError(Exception):
@@ -402,7 +392,6 @@ class ErrorWithAttributes(Exception):
 ERRORS = {
     "str raises": lambda: HostileError("x"),
     "str raises SystemExit": lambda: raising(SystemExit, "__str__", base=ValueError)("x"),
-    "str gives a number": lambda: type("Odd", (ValueError,), {"__str__": lambda self: 3})("x"),
     "str gives a hostile text": lambda: type("Odd", (ValueError,), {"__str__": lambda self: HostileText("x")})("x"),
     "__class__ raises": lambda: ErrorWithoutClass("x"),
     "class cannot be hashed": lambda: ErrorOfUnhashableMeta("x"),
@@ -411,8 +400,6 @@ ERRORS = {
     "5 MB argument": lambda: KeyError(list(range(500_000))),
     "itself": lambda: _of_itself(),
     "group": lambda: ExceptionGroup("many", [HostileError(), ValueError("a")]),
-    "surrogate": lambda: ValueError("\ud800"),
-    "no message": lambda: ValueError(),
     "system exit": lambda: SystemExit(HugeRepr()),
     "keyboard interrupt": lambda: KeyboardInterrupt("x"),
     "cancelled": lambda: asyncio.CancelledError("x"),
@@ -424,11 +411,6 @@ ERRORS = {
 
 
 every_error = pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in ERRORS.items()])
-
-
-def assert_same_error(expected, caught):
-    if caught is not expected:
-        pytest.fail(f"expected {type(expected).__mro__}, got {type(caught).__mro__}", pytrace=False)
 
 
 def _of_itself():
@@ -479,7 +461,8 @@ async def test_an_error_leaves_every_kind_as_without_recording(grace, make, kind
     with grace.collect() as traces:
         recorded = await arrives(True)
     if plain is error:
-        assert_same_error(error, recorded)
+        same = recorded is error  # pytest would print both
+        assert same, type(recorded).__mro__
     else:
         assert (RuntimeError, True) == (type(recorded), recorded.__cause__ is error)
     assert_sound(traces[0])
@@ -596,8 +579,6 @@ def test_generators_and_iterators_are_not_consumed(grace):
 
 
 async def test_awaitables_and_async_generators_are_not_started(grace):
-    """As arguments they are left alone, and still work afterwards."""
-
     async def pieces():
         yield 1
 
@@ -618,7 +599,6 @@ async def test_awaitables_and_async_generators_are_not_started(grace):
 
 
 def test_a_dict_changed_by_another_thread_while_it_is_recorded(grace):
-    """Neither the thread that changes it nor the agent hears of it."""
     shared: dict[Any, Any] = {n: {m: m for m in range(20)} for n in range(50)}
     inner = shared[0]
     members, row = set(range(50)), list(range(50))
@@ -694,7 +674,7 @@ def test_a_journal_of_an_open_run_takes_them(tmp_path, make):
             tool(value, more=value)
             run.thought(value)
             entries = [row for rows in grace._pipeline.journal() for row in rows]
-            lost = grace._pipeline.documents.lost([entry.data for entry in entries])
+            lost = grace._pipeline.documents.rebuild([entry.data for entry in entries])
         assert_sound(gk.ReasoningTrace.model_validate(lost))
 
 

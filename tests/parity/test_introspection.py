@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
 import functools
 import inspect
@@ -51,7 +50,6 @@ FUNCTIONS = {"plain": plain, "coroutine": coroutine, "generator": generator, "as
 
 
 async def value_of(made):
-    """Return what a call gives, for each kind of function."""
     if inspect.isawaitable(made):
         return await made
     if inspect.isasyncgen(made):
@@ -175,7 +173,7 @@ BODIES = st.lists(st.sampled_from(["yield", "catch", "raise", "return", "ignore_
 DRIVES = st.lists(st.sampled_from(["next", "send", "throw", "exit", "close"]), max_size=8)
 
 
-def body_of(program):
+def sync_body_of(program):
     def body():
         got = None
         for word in program:
@@ -198,46 +196,6 @@ def body_of(program):
         return ("end", got)
 
     return body
-
-
-def outcome_of(step):
-    try:
-        return ("value", step())
-    except BaseException as error:
-        return (
-            type(error).__name__,
-            getattr(error, "value", None),
-            [str(a) for a in error.args if not isinstance(a, tuple)],
-        )
-
-
-def drive(generator, drives):
-    out = []
-    for number, word in enumerate(drives):
-        out.append(
-            outcome_of(
-                {
-                    "next": lambda: next(generator),
-                    "send": lambda number=number: generator.send(number),
-                    "throw": lambda number=number: generator.throw(KeyError(str(number))),
-                    "exit": lambda: generator.throw(GeneratorExit()),
-                    "close": generator.close,
-                }[word]
-            )
-        )
-    with contextlib.suppress(BaseException):
-        generator.close()
-    return out
-
-
-@given(BODIES, DRIVES)
-def test_generators_answer_every_driver_as_without_the_decorator(program, drives):
-    """Differential: any body under any sequence of next, send, throw and close."""
-    grace = gk.Grace(store="memory:")
-    plain = body_of(program)
-    recorded = grace.agent(plain)
-    assert drive(recorded(), drives) == drive(plain(), drives)
-    assert not grace.recorder.open_runs
 
 
 def async_body_of(program):
@@ -265,32 +223,35 @@ def async_body_of(program):
     return body
 
 
-async def adrive(generator, drives):
+VERBS = {False: ("__next__", "send", "throw", "close"), True: ("__anext__", "asend", "athrow", "aclose")}
+
+
+async def drive(generator, drives):
+    advance, send, throw, close = (getattr(generator, verb) for verb in VERBS[inspect.isasyncgen(generator)])
     out = []
-    for number, word in enumerate(drives):
+    for number, word in enumerate([*drives, "close"]):
+        steps = {
+            "next": advance,
+            "send": functools.partial(send, number),
+            "throw": functools.partial(throw, KeyError(str(number))),
+            "exit": functools.partial(throw, GeneratorExit()),
+            "close": close,
+        }
         try:
-            if word == "next":
-                out.append(await anext(generator))
-            elif word == "send":
-                out.append(await generator.asend(number))
-            elif word == "throw":
-                out.append(await generator.athrow(KeyError(str(number))))
-            elif word == "exit":
-                out.append(await generator.athrow(GeneratorExit()))
-            else:
-                out.append(await generator.aclose())
+            made = steps[word]()
+            out.append(await made if inspect.isawaitable(made) else made)
         except BaseException as error:
-            out.append((type(error).__name__, [str(a) for a in error.args]))
-    with contextlib.suppress(BaseException):
-        await generator.aclose()
+            texts = [str(text) for text in error.args if not isinstance(text, tuple)]
+            out.append((type(error).__name__, getattr(error, "value", None), texts))
     return out
 
 
+@pytest.mark.parametrize("body_of", [sync_body_of, async_body_of])
 @given(BODIES, DRIVES)
-def test_async_generators_answer_every_driver_as_without_the_decorator(program, drives):
-    """The same for asend, athrow and aclose."""
+def test_generators_answer_every_driver_as_without_the_decorator(body_of, program, drives):
+    """Differential: any body under any sequence of next, send, throw and close, and of their async twins."""
     grace = gk.Grace(store="memory:")
-    plain = async_body_of(program)
+    plain = body_of(program)
     recorded = grace.agent(plain)
-    assert asyncio.run(adrive(recorded(), drives)) == asyncio.run(adrive(plain(), drives))
+    assert asyncio.run(drive(recorded(), drives)) == asyncio.run(drive(plain(), drives))
     assert not grace.recorder.open_runs

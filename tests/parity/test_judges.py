@@ -63,7 +63,6 @@ EACH_CALL = pytest.mark.parametrize("name", CALLS)
 
 
 def call(name, judge, *, prefix="", **options):
-    """Call the method of this name, or its async twin."""
     kind, more, arguments = CALLS[name]
     return getattr(kind(judge, **more, **options), prefix + name.split()[0])(*arguments)
 
@@ -91,7 +90,6 @@ async def test_both_forms_give_the_same(judge, name, samples):
 
 @EACH_CALL
 async def test_both_forms_raise_when_errors_are_wanted(name):
-    """`on_failure="raise"` gives the same error from both."""
     with pytest.raises(gk.EvaluationFailed) as caught:
         call(name, failing, on_failure="raise")
     with pytest.raises(gk.EvaluationFailed) as awaited:
@@ -101,7 +99,6 @@ async def test_both_forms_raise_when_errors_are_wanted(name):
 
 
 async def test_both_forms_share_the_cache():
-    """What one has judged, the other does not ask again."""
     evaluator = gk.LLMSelfEvaluator(plain)
     assert not evaluator.evaluate_detailed("q", "a").cached
     assert (await evaluator.aevaluate_detailed("q", "a")).cached
@@ -109,7 +106,6 @@ async def test_both_forms_share_the_cache():
 
 @pytest.mark.parametrize("embedder", [lambda text: [len(text), 1.0], None, failing], ids=["works", "none", "failing"])
 async def test_both_forms_of_agreement_give_the_same(embedder):
-    """Score, reason and fallback."""
     calculator = gk.SourceAgreementCalculator(embedder)
     assert calculator.calculate(["a", "bb"]) == await calculator.acalculate(["a", "bb"])
     expected = timeless(calculator.calculate_detailed(["a", "bb"]))

@@ -93,7 +93,6 @@ WRAPPER = 4
 
 
 def below(levels, call):
-    """Call a function `levels` deeper than here."""
     if levels == 0:
         try:
             return ("returned", call())
@@ -116,8 +115,6 @@ def outcomes(make, decorate):
 
 
 def room():
-    """Return how deep `below` can recurse from here."""
-
     def deeper(levels):
         try:
             return deeper(levels + 1)

@@ -26,7 +26,6 @@ def calls_of(trace):
 
 
 def searched(grace, search):
-    """What the trace of a run holds about a search in it."""
     with grace.run("look it up"):
         search()
     (trace,) = grace.store.query()
@@ -34,8 +33,6 @@ def searched(grace, search):
 
 
 def agent_of(grace):
-    """An agent that calls one tool."""
-
     @grace.tool
     def look(query):
         return query

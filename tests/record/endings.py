@@ -55,7 +55,6 @@ if USE != "child":
 
 
 def record(name="child", runs=RUNS):
-    """Record some runs."""
     agent = load()["agent"]
     for n in range(runs):
         agent(f"{name} {os.getpid()} {n}")
@@ -181,7 +180,6 @@ def job(*_):
 
 
 def task(*_):
-    """Record a few runs in a pool's process."""
     record()
 
 

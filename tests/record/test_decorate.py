@@ -46,7 +46,6 @@ def test_methods_static_and_class_methods(grace):
 
 
 def test_what_cannot_be_decorated_is_refused_with_a_reason(grace):
-    """A class and a value are refused at once."""
     with pytest.raises(TypeError, match="class"):
         grace.agent(type("A", (), {}))
     with pytest.raises(TypeError, match="function"):
@@ -58,8 +57,6 @@ def test_what_cannot_be_decorated_is_refused_with_a_reason(grace):
 
 
 async def test_partials_and_callable_objects_are_seen_for_what_they_are(grace):
-    """Is it async? is asked through partials and `__call__`."""
-
     async def work(a, b):
         await asyncio.sleep(0)
         return a + b

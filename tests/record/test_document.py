@@ -40,7 +40,6 @@ def test_structure_without_content(monkeypatch):
 
 
 def test_a_trace_counts_texts_that_were_not_scanned_to_their_end(grace, monkeypatch):
-    """Their ends are removed unread."""
     monkeypatch.setattr("grace_kp.trace.redaction._scan.MAX_CHARACTERS", 8_000)
     monkeypatch.setattr("grace_kp.trace.redaction._scan.Scan.LONGEST_EXPECTED", 8_000)
     with grace.collect() as traces:
@@ -62,7 +61,7 @@ def test_an_open_run_has_a_document_of_its_own(grace):
     def agent(question):
         look("a")
         for _ in range(2):
-            document = documents.open(current_run())
+            document = documents.build_open(current_run())
             seen.append(copy.deepcopy(document))
             document["steps"][0]["input"].clear()
             document["steps"].clear()
@@ -132,10 +131,9 @@ ENTRY = {
 
 
 def test_an_argument_that_is_secret_by_its_name_is_removed_everywhere():
-    """Also where a reviewer's words or an error repeat it."""
     secrets = named_secrets([ENTRY])
     assert ["hunter2hunter2", "swordfish99"] == secrets
-    document = without({"decisions": [stored_entry(ENTRY, identifiers=False)]}, secrets)
+    document = without({"decisions": [stored_entry(ENTRY, False, True, True)]}, secrets)
     assert "hunter2" not in str(document)
     assert "swordfish" not in str(document)
     assert "bob" == document["decisions"][0]["arguments"]["user"]
@@ -150,7 +148,7 @@ def test_an_argument_that_is_secret_by_its_name_is_removed_everywhere():
 )
 def test_without_captured_contents_structure_stays(capture, arguments, user_input):
     """Names of arguments, outcomes and types of errors stay; values and words of people do not."""
-    stored = stored_entry(ENTRY, identifiers=False, **capture)
+    stored = stored_entry(ENTRY, False, **{"capture_input": True, "capture_output": True, **capture})
     assert ("login", "failed", "ValueError") == (stored["action"], stored["outcome"], stored["error"])
     assert (arguments, user_input) == (stored["arguments"]["user"], stored["response"]["user_input"])
     assert "[not captured]" == stored["evaluation"]["reason"]
@@ -183,7 +181,6 @@ VALUES = st.recursive(SCALARS, lambda values: st.lists(values) | st.dictionaries
 
 
 def without_orjson(value):
-    """The JSON that is written where orjson is not installed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_json, "dumps", None)
         return to_json(value)
@@ -195,19 +192,11 @@ def test_orjson_writes_the_same_bytes_as_pydantic(value):
     assert without_orjson(value) == to_json(value)
 
 
-@pytest.mark.parametrize("number", [0.0, -0.0, 1e15, 1e16, 1e21, 1e-5, 1e-7, 5e-324, 0.1 + 0.2, 2**63, -(2**63), 2**64])
-def test_numbers_are_written_in_the_same_form(number):
-    """Readers compare traces by their text."""
-    assert without_orjson([number]) == to_json([number])
-
-
 def test_half_a_surrogate_pair_becomes_a_question_mark():
-    """UTF-8 cannot hold it."""
     assert b'{"a":"x?y"}' == to_json({"a": "x\ud800y"}) == without_orjson({"a": "x\ud800y"})
 
 
 def suspended(number=1, *, thread="t", checkpoint="c1", place=None, steps=(1, 2), **grace):
-    """The document of a suspended run of a framework."""
     facts = {"thread_id": thread, "checkpoint_id": checkpoint, "place": place, "steps": list(steps)}
     facts = {name: value for name, value in facts.items() if value is not None}
     return {
@@ -260,7 +249,6 @@ def test_a_run_is_found_by_thread_checkpoint_and_place(writer, conversations, pa
 
 
 def test_an_imported_run_is_not_continued(writer, conversations):
-    """Nothing that a file states becomes part of a recorded run."""
     put(writer, suspended(imported=True))
     assert conversations.find(Pause("t", "c1", None), "t") is None
     nested = suspended(imported=True)["id"]
@@ -269,8 +257,6 @@ def test_an_imported_run_is_not_continued(writer, conversations):
 
 
 def test_a_store_that_fails_leaves_a_new_run(conversations, writer, monkeypatch, caplog):
-    """The trouble is noted, and nothing reaches the agent."""
-
     def broken(**conditions):
         raise gk.StoreError("gone")
 
@@ -279,7 +265,6 @@ def test_a_store_that_fails_leaves_a_new_run(conversations, writer, monkeypatch,
 
 
 def test_a_suspended_run_is_continued_once_for_each_time_it_waited(conversations):
-    """A second answer to the same question gets a trace of its own."""
     assert [True, False] == [conversations.claim(suspended()) for _ in range(2)]
     assert [True, False] == [conversations.claim(suspended(resumed=1)) for _ in range(2)]
 

@@ -19,7 +19,6 @@ from grace_kp.testing import make_grace
 
 
 def live_and_stored(grace, work):
-    """The factors of a run at its end, live and from its trace."""
     found = []
 
     @grace.agent
@@ -102,8 +101,6 @@ EVENTS = ("call", "failing call", "passing failure", "thought", "model", "silent
 
 
 def happen(grace, run, kind):
-    """Record an event of a kind."""
-
     @grace.tool
     def work(fails=False):
         if fails:
@@ -140,7 +137,7 @@ def test_the_steps_so_far_are_those_of_the_trace(kinds):
         for kind in kinds:
             happen(grace, run, kind)
             counts.append(survey_of(run).steps)
-            assert len(documents.open(run)["steps"]) == counts[-1]
+            assert len(documents.build_open(run)["steps"]) == counts[-1]
         grace.thought("the end")
 
     with grace.collect() as traces:
@@ -192,7 +189,6 @@ class Program:
         self.agent, self.tool = self.grace.agent(name="helper")(inside), self.grace.tool(name="outer tool")(inside)
 
     async def play(self, steps):
-        """Do the steps in turn."""
         for step in steps:
             kind, inner = step if isinstance(step, tuple) else (step, [])
             if kind == "parallel":
@@ -211,7 +207,6 @@ class Program:
                 self.do(kind)
 
     def do(self, kind):
-        """Do a step that holds no others."""
         if kind == "gate":
             self.compare(current_run())
         elif kind == "thought":
@@ -229,7 +224,6 @@ class Program:
                 self.work(fails=kind == "fail")
 
     async def side_by_side(self, branches):
-        """Do the steps of several branches, which take turns."""
         open_branches = [(contextvars.copy_context(), self.play(steps)) for steps in branches]
         while open_branches:
             branch = open_branches[next(self.turns, 0) % len(open_branches)]
@@ -275,7 +269,6 @@ class Program:
 
 
 def flat_readings(survey):
-    """The readings of the evidence of a survey, each as a flat dict."""
     readings = survey.evidence.readings()
     parts = [value for value in readings.values() if isinstance(value, dict)]
     return [*parts, {name: value for name, value in readings.items() if not isinstance(value, dict)}]
@@ -286,7 +279,6 @@ AROUND = ("agent", "failing agent", "tool", "failing tool", "stream", "left stre
 
 
 def steps_around(steps):
-    """Steps that hold others."""
     several = st.lists(steps, max_size=5)
     return st.tuples(st.sampled_from(AROUND), several) | st.tuples(
         st.just("parallel"), st.lists(several, min_size=2, max_size=3)

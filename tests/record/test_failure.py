@@ -156,8 +156,6 @@ def _future(result):
 
 
 def recorded(grace, tool, **declared):
-    """The trace of a run that calls the tool once and goes on."""
-
     async def call(tool):
         answer = tool()
         if hasattr(answer, "__aiter__"):
@@ -224,7 +222,6 @@ def test_no_code_of_a_result_runs(grace):
 
 
 def test_the_message_is_bounded_and_redacted(grace):
-    """Like that of any error."""
     text = "password=hunter2secret " + "x " * 20_000
     (call,) = recorded(grace, lambda: {"isError": True, "content": text}).calls
     assert "hunter2secret" not in call.error.message
@@ -232,7 +229,6 @@ def test_the_message_is_bounded_and_redacted(grace):
 
 
 def test_what_is_not_captured_fails_without_its_message(monkeypatch):
-    """Whether a call failed is structure, and is kept."""
     monkeypatch.setenv("GRACE_KP_CAPTURE_OUTPUT", "0")
     with gk.Grace(store="memory:", evaluator=None, embedder=None) as grace:
         trace = recorded(grace, lambda: FAILURES["MCP"])
@@ -241,7 +237,6 @@ def test_what_is_not_captured_fails_without_its_message(monkeypatch):
 
 
 def test_a_gate_sees_the_failure(grace):
-    """In the same run, at once."""
     tool = grace.tool(lambda: FAILURES["a message"])
     pay = grace.gate(unmeasured="silent")(lambda: "paid")
     with grace.run("q") as run:
@@ -289,8 +284,6 @@ def test_a_declaration_that_raises_leaves_a_failed_call(grace, error):
 
 
 def test_a_cancellation_leaves_a_declaration(grace):
-    """Ctrl-C while a declaration runs is the user's."""
-
     def failed(result):
         raise KeyboardInterrupt
 
@@ -305,13 +298,11 @@ async def _later(_):
 @pytest.mark.parametrize("failed", [_later, "error", 5])
 @pytest.mark.parametrize("kind", ["tool", "retriever"])
 def test_a_declaration_is_a_plain_function(grace, kind, failed):
-    """A coroutine function would count every call as failed."""
     with pytest.raises(TypeError, match="plain function"):
         getattr(grace, kind)(failed=failed)
 
 
 def test_no_code_of_a_class_of_results_runs(grace):
-    """Neither hashing nor comparing nor naming it."""
     asked = []
 
     class Meta(type):

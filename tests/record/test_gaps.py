@@ -20,8 +20,6 @@ from grace_kp.record import TROUBLES, current_run
 from grace_kp.testing import ScriptedReviewer, make_grace
 from tests.exhaustive import examples
 
-LEVELS = list(gk.InterventionLevel)
-
 
 def runtime(**settings):
     return make_grace(**{"unmeasured": "notify"} | settings)
@@ -29,20 +27,16 @@ def runtime(**settings):
 
 def asked(grace, before=lambda: None):
     """The request that a gated action makes after `before` in one run; None where it runs unasked."""
-    requests = []
-
-    def reviewer(request):
-        requests.append(request)
-        return gk.InterventionResponse("cancel")
-
-    act = grace.gate(name="act", reviewer=reviewer)(lambda: "done")
     with grace.run("do it"):
         before()
-        try:
-            assert "done" == act()
-        except gk.ActionCancelled:
-            return requests[0]
-    return None
+        return outside(grace)
+
+
+def gated(grace):
+    """A gated action whose reviewer refuses it, and what the reviewer was asked."""
+    requests = []
+    act = grace.gate(name="act", reviewer=lambda request: requests.append(request) or False)(lambda: "done")
+    return act, requests
 
 
 def failing(grace, name="broken"):
@@ -95,7 +89,6 @@ def test_an_unusable_score_asks(profile, result):
 
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 def test_an_unread_search_asks(profile):
-    """A search whose results were not read may have found anything."""
     grace = runtime(profile=profile)
     request = asked(grace, grace.retriever(lambda: iter("ab"), name="search"))
     assert "the results of 1 searches could not be read; return a list of results, or declare" in request.reason
@@ -103,7 +96,6 @@ def test_an_unread_search_asks(profile):
 
 
 async def left(search, hits, how):
-    """Read one result of a search that streams, and leave the rest."""
     stream = search(hits)
     if how == "async, closed":
         await anext(stream)
@@ -152,8 +144,7 @@ def test_what_was_read_of_a_streamed_search_counts(case, nested, how):
             yield from found
 
     streams = []
-    requests = []
-    act = grace.gate(name="act", reviewer=lambda request: requests.append(request) or False)(lambda: "done")
+    act, requests = gated(grace)
 
     @grace.agent
     async def helper():
@@ -260,7 +251,6 @@ def test_tools_in_plain_threads_ask(profile):
 
 
 def test_tools_in_threads_that_carry_the_run_are_evidence():
-    """With `propagate` nothing is lost, and three failures escalate."""
     grace = runtime()
     request = asked(grace, lambda: in_thread(gk.propagate(failing(grace)), 3))
     assert gk.InterventionLevel.ESCALATE is request.level
@@ -358,8 +348,7 @@ def test_an_action_in_a_plain_thread_of_a_run_asks():
 def test_an_action_of_a_tool_in_a_plain_thread_of_a_run_asks(profile):
     """A tool that is called outside of its run knows no more of it than the action alone."""
     grace = runtime(profile=profile)
-    requests = []
-    act = grace.gate(name="act", reviewer=lambda request: requests.append(request) or False)(lambda: "done")
+    act, requests = gated(grace)
 
     @grace.tool
     def deploy():
@@ -374,8 +363,7 @@ def test_an_action_of_a_tool_in_a_plain_thread_of_a_run_asks(profile):
 def test_an_action_of_a_tool_after_the_end_of_its_run_asks():
     """The tool opens a run for itself, without the evidence of the one that is over."""
     grace = runtime()
-    requests = []
-    act = grace.gate(name="act", reviewer=lambda request: requests.append(request) or False)(lambda: "done")
+    act, requests = gated(grace)
     deploy = grace.tool(name="deploy")(act)
     with grace.run("do it"):
         later = gk.propagate(deploy)
@@ -397,8 +385,7 @@ def test_a_tool_outside_of_any_run_does_not_ask():
 def test_a_gate_of_another_runtime_asks_where_tools_of_the_run_were_called_outside_of_it():
     """What its run has lost counts, whichever runtime the gate belongs to."""
     grace, other = runtime(), runtime()
-    requests = []
-    act = other.gate(name="act", reviewer=lambda request: requests.append(request) or False)(lambda: "done")
+    act, requests = gated(other)
     with grace.run("do it"):
         in_thread(failing(grace))
         with pytest.raises(gk.ActionCancelled):
@@ -480,7 +467,6 @@ def test_what_is_not_captured_is_evidence_all_the_same(capture):
 
 
 def test_a_release_with_a_gap_asks():
-    """The final answer is gated like any action."""
     reviewer = ScriptedReviewer("proceed", "proceed")
     grace = runtime(reviewer=reviewer)
     search = grace.retriever(lambda: [("text", 0.02)], name="search")

@@ -25,8 +25,6 @@ MESSAGE = "cannot reach https://ana:hunter2secret@example.com with password=hunt
 
 
 def test_the_message_of_a_failing_hook_is_redacted(grace, caplog):
-    """In the log and in the status of the runtime."""
-
     @grace.on_complete
     def report(trace):
         raise RuntimeError(MESSAGE)
@@ -41,8 +39,6 @@ def test_the_message_of_a_failing_hook_is_redacted(grace, caplog):
 
 
 def test_the_message_of_a_failing_store_is_redacted(caplog):
-    """A database's message may quote its address."""
-
     class Failing(MemoryStore):
         failing = True
 
@@ -204,7 +200,6 @@ def test_an_error_without_a_class_in_an_objective_or_a_hook_loses_no_run(grace):
 
 @pytest.mark.usefixtures("lenient")
 def test_a_trouble_is_counted_each_time_and_logged_once(grace, monkeypatch, caplog):
-    """A part that breaks with every call does not flood the log."""
     monkeypatch.setattr("grace_kp.record._wrap.render", broken)
     monkeypatch.setattr(TROUBLES, "counts", collections.Counter())
 
@@ -317,12 +312,10 @@ def test_the_class_of_an_exception_decides_what_it_means(host, error, status):
     ],
 )
 def test_a_handoff_is_described_by_its_targets(host, targets, text):
-    """At most five targets are named."""
     assert text == host.handoff_text(Move(targets))
 
 
 def test_without_a_framework_nothing_tells_where_execution_is():
-    """The hot path asks nobody."""
     assert (None, None) == (Host().locate, Host().place)
 
 

@@ -23,7 +23,6 @@ ALL = 100_000
 
 
 def python(code, *args, flags=("-W", "error")):
-    """A fresh interpreter that runs `code`, a text or a file."""
     what = [str(code)] if isinstance(code, Path) else ["-c", textwrap.dedent(code)]
     return subprocess.run(
         [sys.executable, *flags, *what, *map(str, args)],
@@ -38,6 +37,14 @@ def python(code, *args, flags=("-W", "error")):
 def stored_in(url):
     with gk.Grace(store=url, embedder=None, reviewer=None) as reader:
         return reader.store.query(limit=ALL)
+
+
+def traces_of(tmp_path, code, *args, flags=("-W", "ignore::DeprecationWarning")):
+    """Run a program that ends well; return what it has stored."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    ran = python(code, url, *args, flags=flags)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    return stored_in(url)
 
 
 def ended(tmp_path, start, use, end, run=subprocess.run, **settings):
@@ -88,7 +95,6 @@ def test_a_process_that_ends_loses_no_run(tmp_path, end, code, recorded):
     ],
 )
 def test_a_forked_process_that_ends_loses_no_run(tmp_path, start, end):
-    """The child ends by itself, and its parent waits for it."""
     _, _, recorded, stored = ended(tmp_path, start, "before", end, warm.run)
     assert recorded == stored > 5
 
@@ -149,7 +155,6 @@ def agent(marker):
 
 def test_a_fork_in_the_middle_of_a_run_writes_nothing_twice(tmp_path):
     """The parent's run is stored once, by the parent; the child stores its own new runs, once each."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
     code = PROCESS + textwrap.dedent("""
         agent("before")
         with grace.run("parent", name="parent"):
@@ -169,9 +174,7 @@ def test_a_fork_in_the_middle_of_a_run_writes_nothing_twice(tmp_path):
             work("parent", 2)
         agent("after")
     """)
-    ran = python(code, url, flags=("-W", "ignore::DeprecationWarning"))
-    assert (0, "") == (ran.returncode, ran.stderr)
-    traces = stored_in(url)
+    traces = traces_of(tmp_path, code)
     assert sorted(["before", "parent", "after", *(f"child {n}" for n in range(5))]) == sorted(
         trace.task.objective for trace in traces
     )
@@ -183,7 +186,6 @@ def test_a_fork_in_the_middle_of_a_run_writes_nothing_twice(tmp_path):
 
 def test_a_forked_child_that_leaves_the_block_does_not_end_the_parents_run(tmp_path):
     """A child that runs on to its normal exit ends its own runs only."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
     code = PROCESS + textwrap.dedent("""
         with grace.run("parent", name="parent"):
             work("parent", 0)
@@ -193,9 +195,7 @@ def test_a_forked_child_that_leaves_the_block_does_not_end_the_parents_run(tmp_p
                 work("parent", 1)
         agent("of the child" if child == 0 else "of the parent")
     """)
-    ran = python(code, url, flags=("-W", "ignore::DeprecationWarning"))
-    assert (0, "") == (ran.returncode, ran.stderr)
-    traces = stored_in(url)
+    traces = traces_of(tmp_path, code)
     assert ["of the child", "of the parent", "parent"] == sorted(trace.task.objective for trace in traces)
     (parent,) = [trace for trace in traces if trace.task.objective == "parent"]
     assert ["parent/0", "parent/1"] == [content for _, content in calls_of(parent)]
@@ -203,7 +203,6 @@ def test_a_forked_child_that_leaves_the_block_does_not_end_the_parents_run(tmp_p
 
 def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
     """No lock that another thread held at that moment stops the child."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
     code = PROCESS.replace("embedder=None", "embedder=None, overflow='wait'") + textwrap.dedent("""
         import signal, threading
         from grace_kp.background import _process
@@ -226,9 +225,7 @@ def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
         stop.set()
         for thread in threads: thread.join()
     """)
-    ran = python(code, url, flags=("-W", "ignore::DeprecationWarning"))
-    assert (0, "") == (ran.returncode, ran.stderr)
-    objectives = [trace.task.objective for trace in stored_in(url)]
+    objectives = [trace.task.objective for trace in traces_of(tmp_path, code)]
     assert len(objectives) == len(set(objectives))
     assert {f"child {n}" for n in range(4)} == {one for one in objectives if one.startswith("child")}
 
@@ -236,7 +233,6 @@ def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
 @pytest.mark.parametrize("module", ["grace_kp.store", "grace_kp.runtime._writer", "grace_kp.store._sqlite", "sqlite3"])
 def test_a_fork_waits_for_a_thread_that_imports_and_then_asks_for_a_logger(tmp_path, module):
     """Logging holds its own lock during a fork; who waits for the importing thread must not hold that one meanwhile."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
     code = PROCESS + textwrap.dedent("""
         import importlib.abc, logging, signal, threading, time
 
@@ -261,14 +257,11 @@ def test_a_fork_waits_for_a_thread_that_imports_and_then_asks_for_a_logger(tmp_p
         assert os.waitpid(child, 0)[1] == 0
         thread.join()
     """)
-    ran = python(code, url, module, flags=("-W", "ignore::DeprecationWarning"))
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert ["child", "thread"] == sorted(trace.task.objective for trace in stored_in(url))
+    assert ["child", "thread"] == sorted(trace.task.objective for trace in traces_of(tmp_path, code, module))
 
 
 def test_a_journal_that_is_written_in_the_moment_a_call_begins_loses_nothing(tmp_path):
     """The background thread meets calls that are only just being made."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
     code = PROCESS.replace("grace = gk.Grace(", "grace = gk.Grace(journal_ms=5, ") + textwrap.dedent("""
         sys.setswitchinterval(1e-6)
         for n in range(40):
@@ -279,9 +272,7 @@ def test_a_journal_that_is_written_in_the_moment_a_call_begins_loses_nothing(tmp
         status = grace.status()
         assert not status["writer"]["errors"] and not status["writer"]["last_error"], status
     """)
-    ran = python(code, url)
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert [400] * 40 == [len(trace.steps) for trace in stored_in(url)]
+    assert [400] * 40 == [len(trace.steps) for trace in traces_of(tmp_path, code, flags=("-W", "error"))]
 
 
 @pytest.mark.parametrize(
@@ -330,8 +321,8 @@ asyncio.run(agent("leave"))
 @pytest.mark.parametrize("closes", [False, True])
 def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path, closes):
     """The interpreter exits in the middle, before the journal is due: the process does not hang, and the steps so far are not lost."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
-    ran = python(
+    traces = traces_of(
+        tmp_path,
         """
         import sys, threading
         import grace_kp as gk
@@ -357,11 +348,10 @@ def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path, closes
         done.wait(60)
         if sys.argv[2] == "True": grace.close()
         """,
-        url,
-        str(closes),
+        closes,
+        flags=("-W", "error"),
     )
-    assert (0, "") == (ran.returncode, ran.stderr)
-    traces = {trace.task.objective: trace for trace in stored_in(url)}
+    traces = {trace.task.objective: trace for trace in traces}
     assert {"finished", "open"} == set(traces)
     assert "completed" == traces["finished"].grace["status"]
     assert "interrupted" == traces["open"].grace["status"]

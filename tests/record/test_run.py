@@ -19,8 +19,6 @@ pytestmark = pytest.mark.usefixtures("strict")
 
 
 def test_thoughts_and_the_own_outcome(grace):
-    """`thought` is a step; the run's own confidence and success win."""
-
     @grace.agent
     def root():
         grace.thought("hm")
@@ -129,7 +127,6 @@ def test_a_run_of_another_runtime_that_outlives_its_parent_is_stored(grace):
 
 
 def in_another_thread(function):
-    """Run a function to its end in another thread."""
     thread = threading.Thread(target=function)
     thread.start()
     thread.join()
@@ -235,7 +232,6 @@ def test_switched_off_nothing_is_recorded(monkeypatch):
 
 
 def test_a_model_call_is_a_thought_with_its_tokens(grace):
-    """Its text becomes a step; its usage is summed up for the run."""
     with grace.run("q") as run:
         for text, tokens in (("first", 3), ("", 4)):
             usage = {"input_tokens": tokens, "total_tokens": tokens}
@@ -345,7 +341,6 @@ def test_what_is_wrong_is_noted_and_breaks_no_agent(grace, monkeypatch):
 
 @pytest.mark.parametrize("bad", [{"tags": 5}, {"metadata": "text"}, {"metadata": [1]}])
 def test_a_decorator_refuses_what_can_never_be_an_attribute(grace, bad):
-    """When it decorates, with the name of the attribute."""
     with pytest.raises(TypeError, match=next(iter(bad))):
         grace.agent(**bad)(lambda question: question)
 
@@ -369,7 +364,6 @@ def test_their_number_and_length_are_bounded_and_cuts_are_visible(grace):
 
 
 def test_secrets_go_and_identifiers_go_where_the_level_says(tmp_path):
-    """By the rules of texts; a UUID is no phone number."""
     key, ident = "sk-proj-" + "a1B2" * 12, str(uuid.UUID(int=0x12345678_1234_5678_1234_567812345678))
     for level, user in (("private", "ana@example.com"), ("aggregated", "[REDACTED:email]")):
         grace = gk.Grace(store="memory:", evaluator=None, embedder=None, privacy_level=level)
@@ -395,7 +389,6 @@ def test_without_captured_input_arguments_stay_out(grace):
 
 
 def test_threads_that_update_one_run_lose_nothing(grace):
-    """Forty threads, one tag and one key each."""
     with grace.run("x") as run:
         threads = [
             threading.Thread(target=run.update, kwargs={"tags": [f"t{n}"], "metadata": {f"k{n}": n}}) for n in range(40)
@@ -410,12 +403,11 @@ def test_threads_that_update_one_run_lose_nothing(grace):
 
 
 def test_the_journal_has_them(grace):
-    """A run whose process dies keeps what it stated until then."""
     with grace._writer._settling, grace.run("x", tags=["a"]) as run:
         (entries,) = grace._pipeline.journal()
         run.update(user="ana", metadata={"k": 1})
         entries += next(grace._pipeline.journal())
         assert [[]] == list(grace._pipeline.journal())
-    lost = grace._pipeline.documents.lost([entry.data for entry in entries])
+    lost = grace._pipeline.documents.rebuild([entry.data for entry in entries])
     expected = {"tags": ["a"], "user": "ana", "metadata": {"k": 1}}
     assert expected == attributes(gk.ReasoningTrace.model_validate(lost))

@@ -29,72 +29,41 @@ def gate(grace, **more):
     return grace.gate(floor="confirm", sealed=("iban", "pin"), **more)
 
 
-def plain(grace):
-    @gate(grace)
-    def pay(iban, pin):
-        return f"paid {iban}"
+def decorated(*names, fails=False, is_async=False):
+    """Return a function that makes an action of a runtime: a call of `pay` with these decorators, the outermost first."""
 
-    return pay
+    def make(grace):
+        def pay(iban, pin):
+            if fails:
+                raise ValueError(f"no such account: {iban}")
+            return f"paid {iban}"
 
+        async def pay_later(iban, pin):
+            return pay(iban, pin)
 
-def tool_above(grace):
-    @grace.tool
-    @gate(grace)
-    def pay(iban, *, pin):
-        return f"paid {iban}"
+        stated = {"objective": "pay {iban}", "tags": "{pin}", "metadata": lambda iban, pin: {"iban": iban}}
+        kinds = {
+            "tool": grace.tool, "gate": gate(grace), "agent": grace.agent, "stated": grace.agent(**stated),
+            "hand over": gate(grace, reviewer=gk.InboxReviewer(wait="hand_over")),
+        }  # fmt: skip
+        action = pay_later if is_async else pay
+        for name in reversed(names):
+            action = kinds[name](action)
+        return (lambda iban, pin: asyncio.run(action(iban, pin))) if is_async else action
 
-    return lambda iban, pin: pay(iban, pin=pin)
-
-
-def agent_above(grace):
-    @grace.agent(objective="pay {iban}", tags="{pin}", metadata=lambda iban, pin: {"iban": iban})
-    @gate(grace)
-    def pay(iban, pin):
-        raise ValueError(f"no such account: {iban}")
-
-    return pay
-
-
-def tool_below(grace):
-    @gate(grace)
-    @grace.tool
-    def pay(iban, pin):
-        raise ValueError(f"no such account: {iban}")
-
-    return pay
-
-
-def agent_below(grace):
-    @gate(grace)
-    @grace.agent
-    def pay(iban, pin):
-        raise ValueError(f"no such account: {iban}")
-
-    return pay
+    return make
 
 
 def nested(grace):
-    pay = tool_below(grace)
-
-    @grace.agent
-    def outer():
-        @grace.agent
-        def inner():
-            pay(IBAN, PIN)
-
-        inner()
-
+    pay = decorated("gate", "tool", fails=True)(grace)
+    inner = grace.agent(lambda: pay(IBAN, PIN), name="inner")
+    outer = grace.agent(lambda: inner(), name="outer")
     return lambda iban, pin: outer()
 
 
-def coroutine(grace):
-    @grace.tool
-    @gate(grace)
-    @grace.tool
-    async def pay(iban, pin):
-        return f"paid {iban}"
-
-    return lambda iban, pin: asyncio.run(pay(iban, pin))
+def keywords(grace):
+    pay = decorated("tool", "gate")(grace)
+    return lambda iban, pin: pay(iban, pin=pin)
 
 
 def variadic(grace):
@@ -107,12 +76,8 @@ def variadic(grace):
 
 
 def then_another(grace):
-    """A second request states the run so far."""
-    pay = tool_below(grace)
-
-    @grace.gate(floor="confirm")
-    def close():
-        return None
+    pay = decorated("gate", "tool", fails=True)(grace)
+    close = grace.gate(floor="confirm", name="close")(lambda: None)
 
     def both(iban, pin):
         with grace.run("pay"):
@@ -124,7 +89,7 @@ def then_another(grace):
 
 
 def handed_over(grace):
-    pay = plain_later(grace)
+    pay = decorated("hand over")(grace)
 
     def later(iban, pin):
         grace.approvals.approve(name := pay(iban, pin).approval.id, by="ana")
@@ -133,20 +98,14 @@ def handed_over(grace):
     return later
 
 
-def plain_later(grace):
-    @gate(grace, reviewer=gk.InboxReviewer(wait="hand_over"))
-    def pay(iban, pin):
-        return f"paid {iban}"
-
-    return pay
-
-
-KINDS = [
-    plain, tool_above, agent_above, tool_below, agent_below, nested, coroutine, variadic, then_another, handed_over,
-]  # fmt: skip
+KINDS = {
+    "plain": decorated("gate"), "tool above": keywords, "agent above": decorated("stated", "gate", fails=True),
+    "tool below": decorated("gate", "tool", fails=True), "agent below": decorated("gate", "agent", fails=True), "nested": nested,
+    "coroutine": decorated("tool", "gate", "tool", is_async=True), "variadic": variadic, "then another": then_another, "handed over": handed_over,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_file_ever_holds_a_sealed_value(kind, tmp_path):
     """The files are searched after everything that the journal writes, while somebody is asked, while it runs and at the end."""
     grace = runtime(tmp_path, reviewer=gk.InboxReviewer(), journal_ms=5)
@@ -158,7 +117,7 @@ def test_no_file_ever_holds_a_sealed_value(kind, tmp_path):
             data = path.read_bytes()
             leaks.update((place, path.name, secret) for secret in (IBAN, f'"{PIN}"') if secret.encode() in data)
 
-    act = kind(grace)
+    act = KINDS[kind](grace)
     errors = []
 
     def call():
@@ -183,7 +142,6 @@ def test_no_file_ever_holds_a_sealed_value(kind, tmp_path):
 
 
 def test_a_notice_does_not_show_them(caplog):
-    """A log may be a file."""
     caplog.set_level(logging.INFO, "grace_kp.gate")
     grace = runtime()
     pay = grace.gate(unmeasured="notify", sealed=("pin",))(lambda pin, shop: None)
@@ -196,7 +154,6 @@ def test_a_notice_does_not_show_them(caplog):
 
 @pytest.mark.parametrize("value", ["2026-11-22", "completed", "private", "observation", "ReasoningTrace"])
 def test_a_trace_stays_a_trace_whatever_is_sealed(value):
-    """Its own fields are not taken for a repetition of the argument."""
     grace = runtime()
 
     @grace.tool

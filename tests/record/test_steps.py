@@ -99,8 +99,6 @@ def test_an_error_that_the_run_goes_on_after_leaves_one_recovery(grace, program,
 
 
 def test_a_run_without_steps_has_one_thought(grace):
-    """A trace has at least one step."""
-
     @grace.agent
     def oracle(question):
         return "42"

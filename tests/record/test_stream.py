@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import gc
 import inspect
+from types import SimpleNamespace
 
 import pydantic
 import pytest
@@ -158,8 +159,6 @@ def test_the_loop_ends_cleanly_with_a_generator_still_open(grace, caplog):
 
 
 def test_a_generator_that_was_never_started_is_no_run(grace):
-    """Nothing happened, so nothing is recorded."""
-
     @grace.agent
     def root():
         yield 1
@@ -170,45 +169,44 @@ def test_a_generator_that_was_never_started_is_no_run(grace):
     assert traces == []
 
 
-def make_holder(name, stream):
-    """Return a result that holds a stream, and a function that finds it there."""
-
-    class Plain:
-        def __init__(self):
-            self.body = stream
-
-    class Slotted:
-        __slots__ = ("body", "unset")
-
-        def __init__(self):
-            self.body = stream
-
-    @dataclasses.dataclass(frozen=True)
-    class Frozen:
-        body: object
-        status: int = 200
-
-    class Model(pydantic.BaseModel, arbitrary_types_allowed=True, frozen=True):
-        body: object
-
-    Pair = collections.namedtuple("Pair", "status body")
-    return {
-        "attribute": lambda: (Plain(), lambda it: it.body),
-        "slot": lambda: (Slotted(), lambda it: it.body),
-        "frozen dataclass": lambda: (Frozen(stream), lambda it: it.body),
-        "pydantic model": lambda: (Model(body=stream), lambda it: it.body),
-        "dict": lambda: ({"status": 200, "body": stream}, lambda it: it["body"]),
-        "list": lambda: ([1, stream], lambda it: it[1]),
-        "tuple": lambda: ((stream, 200), lambda it: it[0]),
-        "named tuple": lambda: (Pair(200, stream), lambda it: it.body),
-        "response in a tuple": lambda: ((Plain(), 200), lambda it: it[0].body),
-        "alone": lambda: (stream, lambda it: it),
-    }[name]()
+class Slotted:
+    __slots__ = ("body", "unset")
 
 
-HOLDERS = [
-    "attribute", "slot", "frozen dataclass", "pydantic model", "dict", "list", "tuple", "named tuple", "response in a tuple", "alone",
-]  # fmt: skip
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    body: object
+    status: int = 200
+
+
+class Model(pydantic.BaseModel, arbitrary_types_allowed=True, frozen=True):
+    body: object
+
+
+def slotted(stream):
+    made = Slotted()
+    made.body = stream
+    return made
+
+
+def body_of(made):
+    return made.body
+
+
+Pair = collections.namedtuple("Pair", "status body")
+# A result that holds a stream, and the place of the stream in it.
+HOLDERS = {
+    "attribute": (lambda stream: SimpleNamespace(body=stream), body_of),
+    "slot": (slotted, body_of),
+    "frozen dataclass": (Frozen, body_of),
+    "pydantic model": (lambda stream: Model(body=stream), body_of),
+    "dict": (lambda stream: {"status": 200, "body": stream}, lambda made: made["body"]),
+    "list": (lambda stream: [1, stream], lambda made: made[1]),
+    "tuple": (lambda stream: (stream, 200), lambda made: made[0]),
+    "named tuple": (lambda stream: Pair(200, stream), body_of),
+    "response in a tuple": (lambda stream: (SimpleNamespace(body=stream), 200), lambda made: made[0].body),
+    "alone": (lambda stream: stream, lambda made: made),
+}
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
@@ -228,8 +226,8 @@ def test_a_stream_in_a_result_belongs_to_its_run(grace, holder, stream_is_async,
             yield f"{step(number)};"
 
     def work():
-        results.append(make_holder(holder, abody() if stream_is_async else body()))
-        return results[0][0]
+        results.append(HOLDERS[holder][0](abody() if stream_is_async else body()))
+        return results[0]
 
     async def awork():
         return work()
@@ -237,10 +235,10 @@ def test_a_stream_in_a_result_belongs_to_its_run(grace, holder, stream_is_async,
     async def main():
         made = await grace.agent(awork, name="agent")() if agent_is_async else grace.agent(work, name="agent")()
         if holder not in {"tuple", "named tuple", "alone"}:
-            assert made is results[0][0]
-        assert type(made) is type(results[0][0])
+            assert made is results[0]
+        assert type(made) is type(results[0])
         assert [] == traces
-        stream = results[0][1](made)
+        stream = HOLDERS[holder][1](made)
         assert inspect.isasyncgen(stream) if stream_is_async else inspect.isgenerator(stream)
         assert ["0;", "1;", "2;"] == ([item async for item in stream] if stream_is_async else list(stream))
 

@@ -30,21 +30,15 @@ def instrumented():
 
 def in_threads(number, work):
     """`work(0)` … `work(number - 1)`, each in its own thread, all released at once; errors come back."""
-    barrier, errors = threading.Barrier(number), []
+    barrier = threading.Barrier(number)
+    with ThreadPoolExecutor(number) as pool:
+        list(pool.map(lambda index: (barrier.wait(), work(index)), range(number)))
 
-    def one(index):
-        try:
-            barrier.wait()
-            work(index)
-        except BaseException as error:
-            errors.append(error)
 
-    threads = [threading.Thread(target=one, args=(index,)) for index in range(number)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [] == errors
+def in_thread(target, *args):
+    thread = threading.Thread(target=target, args=args)
+    thread.start()
+    thread.join()
 
 
 async def by_to_thread(work):
@@ -61,26 +55,18 @@ async def by_submit(work):
 
 
 async def by_thread(work):
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    in_thread(work)
 
 
 async def by_copied_context(work):
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
-    thread.start()
-    thread.join()
+    in_thread(contextvars.copy_context().run, work)
 
 
 async def by_propagate(work):
-    thread = threading.Thread(target=gk.propagate(work))
-    thread.start()
-    thread.join()
+    in_thread(gk.propagate(work))
 
 
 ALWAYS = [by_to_thread, by_copied_context, by_propagate]
-
-
 ONLY_INSTRUMENTED = [by_run_in_executor, by_submit, by_thread]
 
 
@@ -155,7 +141,6 @@ def test_a_worker_is_outside_of_the_run_between_tasks(grace):
 
 @pytest.mark.usefixtures("instrumented")
 def test_results_errors_and_arguments_of_tasks_are_untouched(grace):
-    """An instrumented executor hands on exactly what it would have."""
     unique, error = object(), LookupError("mine")
 
     def give(*args, **kwargs):
@@ -317,9 +302,7 @@ def test_the_users_context_variables_are_untouched(grace, instrument):
             carry = (lambda function: function) if instrument else gk.propagate
             pool.submit(carry(work), "first").result()
             pool.submit(carry(work), "second").result()
-            thread = threading.Thread(target=carry(work), args=("third",))
-            thread.start()
-            thread.join()
+            in_thread(carry(work), "third")
             assert "main" == mine.get()
     finally:
         undo()

@@ -27,7 +27,6 @@ from grace_kp.trace import (
     Task,
     ToolRef,
 )
-from grace_kp.trace._model import location_text
 
 FULL = {
     "@context": "https://openknowledgepulse.org/schema/v1",
@@ -318,15 +317,6 @@ def test_parts_are_read_by_the_same_rules(part):
         part.model_validate({})
     with pytest.raises(gk.InvalidTrace, match=rf"^a {part.__name__} must be an object \(got 3\)$"):
         part.model_validate(3)
-
-
-@pytest.mark.parametrize(
-    ("location", "text"),
-    [((), ""), (("steps", 2, "tool"), "steps[2].tool"), ((0, "a"), "[0].a"), (("x" * 80,), "x" * 57 + "...")],
-)
-def test_locations_are_paths(location, text):
-    """Long names are shortened."""
-    assert text == location_text(location)
 
 
 # The schema, written down from the description of the trace. Each rule says whether a value conforms.

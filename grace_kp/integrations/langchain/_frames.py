@@ -13,7 +13,7 @@ from weakref import ref
 
 from grace_kp.confidence import UNKNOWN, checked_scores
 from grace_kp.integrations.langchain._messages import question_of
-from grace_kp.record import CURRENT, Call, Pause, Run, Spec, located
+from grace_kp.record import CURRENT, Call, Pause, Run, Spec, find_frame
 from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def input_by_name(inputs: object, name: str) -> dict[str, Any]:
 
 
 def open_here() -> Call | Run | None:
-    here = located()
+    here = find_frame()
     if here is None:
         return None
     return here if (here.run if isinstance(here, Call) else here).open else None

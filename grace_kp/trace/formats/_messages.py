@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._render import render, to_text
@@ -101,7 +101,6 @@ def read_content(content: object, depth: int = 0) -> list[Part]:
 
 
 def is_call(part: dict[str, Any]) -> bool:
-    """Return whether the part is a call of a tool, including tools that the provider runs."""
     kind = kind_of(part)
     if kind in _CALLS or (kind.endswith("_call") and len(kind) > 5):
         return True
@@ -113,7 +112,6 @@ def is_call(part: dict[str, Any]) -> bool:
 
 
 def is_result(part: object) -> bool:
-    """Return whether the part is the result of a tool."""
     if not isinstance(part, dict):
         return False
     kind = kind_of(part)
@@ -162,13 +160,17 @@ def read_call(part: object) -> ToolCall:
     if isinstance(code, dict):
         return ToolCall("code_execution", arguments(code))
     call_id = _first_word(inner, _CALL_IDS) if inner is not part else None
-    name = _first_word(inner, _NAMES) or _first_word(part, _NAMES) or _name_in_kind(part)
+    kind = kind_of(part)
+    named = _first_word(inner, _NAMES) or _first_word(part, _NAMES)
+    if named is None and kind.startswith("tool_") and "toolCallId" in part:
+        named = str(part["type"])[5:65]
+    elif named is None and kind.endswith("_call") and kind not in _CALLS:
+        named = kind.removesuffix("_call")
     server = word(first(part, "server_label", "mcp_server", "serverName"))
-    return ToolCall(name, _arguments_of(inner, part), _first_word(part, _CALL_IDS) or call_id, server)
+    return ToolCall(named or UNNAMED, _arguments_of(inner, part), _first_word(part, _CALL_IDS) or call_id, server)
 
 
 def read_result(part: dict[str, Any]) -> ToolResult:
-    """Return the result of a tool from a part or from a whole message."""
     inner = next((part[field] for field in _RESULT_KEYS if isinstance(part.get(field), dict)), part)
     output = first(inner, *_OUTPUTS)
     failed = says_failed(part) or says_failed(inner) or kind_of(part) == "retry_prompt"
@@ -191,7 +193,6 @@ def read_result(part: dict[str, Any]) -> ToolResult:
 
 
 def says_failed(part: dict[str, Any]) -> bool:
-    """Return whether a result is marked as an error."""
     flag, error = first(part, "is_error", "isError"), part.get("error")
     return (
         flag is True
@@ -216,7 +217,6 @@ def arguments(value: object) -> dict[str, Any]:
 
 
 def decode(text: str, otherwise: Any = None) -> Any:
-    """Return the value of JSON text, and `otherwise` for any other text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -225,13 +225,6 @@ def decode(text: str, otherwise: Any = None) -> Any:
 
 def _first_word(mapping: dict[str, Any], keys: tuple[str, ...]) -> str | None:
     return next((found for field in keys if (found := word(mapping.get(field))) is not None), None)
-
-
-def _name_in_kind(part: dict[str, Any]) -> str:
-    kind = kind_of(part)
-    if kind.startswith("tool_") and "toolCallId" in part:
-        return str(part["type"])[5:65] or UNNAMED
-    return kind.removesuffix("_call") if kind.endswith("_call") and kind not in _CALLS else UNNAMED
 
 
 def _arguments_of(inner: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
@@ -279,17 +272,12 @@ def result_text(content: object) -> str:
     content = plain(content)
     if isinstance(content, dict) and isinstance(content.get("parts"), list):
         content = content["parts"]
-    if isinstance(content, dict) and _is_text_part(content):
+    if _is_text_part(content):
         return part_text(content)
     if isinstance(content, list | tuple) and any(isinstance(item, str) or _is_text_part(item) for item in content):
-        return "\n".join(text for item in content if (text := _item_text(item)))
+        texts = (part_text(item) if _is_text_part(item) else to_text(render(item)) for item in content)
+        return "\n".join(filter(None, texts))
     return to_text(render(content))
-
-
-def _item_text(item: object) -> str:
-    if isinstance(item, str):
-        return item
-    return part_text(item) if isinstance(item, dict) and _is_text_part(item) else to_text(render(item))
 
 
 def words(value: object, depth: int = 0) -> str:
@@ -313,7 +301,6 @@ def kind_of(part: dict[str, Any]) -> str:
 
 
 def to_keyword(value: object) -> str:
-    """Return a keyword in lower case with underscores; "" if it is not a string."""
     return value[:60].lower().replace("-", "_") if isinstance(value, str) else ""
 
 
@@ -323,7 +310,6 @@ def first(mapping: dict[str, Any], *keys: str) -> Any:
 
 
 def word(value: object) -> str | None:
-    """Return a name or an id as a string; None for other values."""
     if isinstance(value, str):
         return value if value.strip() else None
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 200:
@@ -337,7 +323,7 @@ def plain(value: object) -> Any:
     return dump() if callable(dump) else value
 
 
-def _is_text_part(item: object) -> bool:
+def _is_text_part(item: object) -> TypeGuard[dict[str, Any]]:
     if not isinstance(item, dict):
         return False
     kind = kind_of(item)
@@ -423,7 +409,6 @@ class ChatTurn:
 
 
 def read_turn(message: object, place: str) -> ChatTurn:
-    """Read one message."""
     message = plain(message)
     if not isinstance(message, dict):
         raise InvalidTrace(f"must be an object (got {brief(message)})", path=place)
@@ -432,8 +417,13 @@ def read_turn(message: object, place: str) -> ChatTurn:
     if role is None:
         return _item(message, place)
     side = _SIDES.get(role, "other")
-    if role in _WRITTEN_CALLS:
-        parts = _written_calls(message)
+    parts: list[Part]
+    if role in _WRITTEN_CALLS:  # calls that are written as the content of a message, as in ShareGPT data
+        content = _content(message)
+        value = decode(content) if isinstance(content, str) else content
+        items = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+        named = (item for item in items if isinstance(item.get("name"), str) or "function" in item)
+        parts = [*map(read_call, named)] or _assistant(message)
     elif side == "tool":
         parts = _results(message)
     elif side == "assistant":
@@ -480,7 +470,6 @@ def _unwrap(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _role(message: dict[str, Any]) -> str | None:
-    """Return the role in lower case with underscores; None without one."""
     for name in _ROLE_KEYS:
         value = message.get(name)
         if isinstance(value, dict):
@@ -605,15 +594,6 @@ def _listed_results(message: dict[str, Any]) -> list[Part]:
         if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
             return [read_result(item) for item in listed if isinstance(item, dict)]
     return []
-
-
-def _written_calls(message: dict[str, Any]) -> list[Part]:
-    """Return calls that are written as the content of a message, as in ShareGPT data."""
-    content = _content(message)
-    value = decode(content) if isinstance(content, str) else content
-    items = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
-    named = (item for item in items if isinstance(item.get("name"), str) or "function" in item)
-    return [*map(read_call, named)] or _assistant(message)
 
 
 def _join_words(parts: list[Part]) -> list[Part]:

@@ -116,7 +116,6 @@ def from_openai_messages(
 
 
 def build_trace(messages: object, facts: ChatFacts, place: str = "messages") -> ReasoningTrace:
-    """Build the trace of a chat."""
     if not isinstance(messages, list | tuple):
         raise InvalidTrace(f"must be a list of messages (got {brief(messages)})", path=place)
     chat = _Chat(facts.max_text)
@@ -191,7 +190,6 @@ class _Chat:
         self._prompted = False
 
     def take(self, turn: ChatTurn) -> None:
-        """Add the steps of the next turn."""
         if turn.side == "system":
             words = (part.text for part in turn.parts if isinstance(part, Words))
             self.instructions = self.instructions or next((text.strip().splitlines()[0] for text in words), "")
@@ -301,7 +299,6 @@ def _is_answer(turn: ChatTurn) -> bool:
 
 
 def _error(text: str) -> dict[str, str]:
-    """Return type and message of an error as far as its text shows them."""
     line = text.strip().rpartition("\n")[2] if text.startswith(_TRACEBACK) else text.strip()
     found = _ERROR_TYPE.match(line)
     kind, message = (found[1], line[found.end() :]) if found else ("ToolError", line)
@@ -359,37 +356,24 @@ def instant_of(value: object) -> str | None:
     as strings, and objects with one of these under a usual name.
     """
     if isinstance(value, dict):
-        return next((found for name in _TIME_FIELDS if (found := _instant(value.get(name))) is not None), None)
-    return _instant(value)
-
-
-def _instant(value: object) -> str | None:
+        stated = (value.get(name) for name in _TIME_FIELDS)
+        return next(filter(None, (instant_of(time) for time in stated if not isinstance(time, dict))), None)
     if isinstance(value, str):
         text = value.strip()[:64]
-        with suppress(ValueError, OverflowError):
-            return _since_epoch(float(text))
-        with suppress(ValueError, OverflowError):
-            return _format_instant(datetime.fromisoformat(text))
+        try:
+            value = float(text)
+        except ValueError:
+            with suppress(ValueError):
+                value = datetime.fromisoformat(text)
+    if isinstance(value, int | float) and not isinstance(value, bool) and _FIRST_YEAR_SECONDS <= value < 1e20:
+        seconds = float(value)
+        while seconds >= 1e11:
+            seconds /= 1_000
+        value = _EPOCH + timedelta(seconds=seconds)
+    if not isinstance(value, datetime):
         return None
-    if isinstance(value, datetime):
-        return _format_instant(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _since_epoch(value)
-    return None
-
-
-def _since_epoch(number: float) -> str | None:
-    if not _FIRST_YEAR_SECONDS <= number < 1e20:
-        return None
-    seconds = float(number)
-    while seconds >= 1e11:
-        seconds /= 1_000
-    return _format_instant(_EPOCH + timedelta(seconds=seconds))
-
-
-def _format_instant(moment: datetime) -> str | None:
     try:
-        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment = value.astimezone(UTC) if value.tzinfo else value
     except (ValueError, OverflowError):
         return None
     return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

@@ -95,9 +95,14 @@ def read_run(
     """
     chat, place = _chat_of(document)
     about = document if isinstance(document, dict) else {}
-    around = _fields_around_chat(about, place)
+    around, inner = about, about  # with the fields of the objects in it that hold the chat; the outer ones win
+    for name in place.split(".")[:-1]:
+        inner = value if isinstance(value := _decode(inner.get(name)), dict) else {}
+        around = {**inner, **around}
     _, success, success_from = _success_in(around if use_label else {})
     times = (about, *(part for field in _TIMED if isinstance(part := about.get(field), dict)))
+    kept = [(field, value) for field, value in about.items() if field not in _NOT_KEPT and value is not None]
+    kept.sort(key=lambda item: isinstance(item[1], dict | list))  # short ones first, because a cut removes the last
     facts = ChatFacts(
         domain=_text(about, "domain", "task_domain") or fallback_domain,
         success=success,
@@ -107,7 +112,7 @@ def read_run(
         fallback_created_at=fallback_created_at,
         objective=_text(about, "objective"),
         framework=_text(about, "framework") or FORMAT,
-        source=_other_fields(about),
+        source=dict(kept),
         attributes=_attributes_in(around, success if success_from != "assumed" else None),
         identity={name: value for name, value in about.items() if name not in _CHATS},
     )
@@ -121,9 +126,10 @@ def runs_in(document: object) -> tuple[str, list[Any]] | None:
     if not isinstance(document, dict) or _find(document, 0) is not None:
         return None
     for field in _MANY:
-        value = document.get(field)
-        if isinstance(value, list) and any(_is_run(item) for item in value[:3]):
-            return field, value
+        value: Any = document.get(field)
+        for item in value[:3] if isinstance(value, list) else ():
+            if is_native(item) or (_find(item, 1) if isinstance(item, dict) else _is_chat(item)):
+                return field, value
     return None
 
 
@@ -190,10 +196,6 @@ def _letters_of(name: str) -> tuple[str, str]:
     """Return the letters of a name, and those of its first two parts."""
     parts = re.sub(r"[^a-z.]", "", name[:200].lower()).split(".")
     return "".join(parts), "".join(parts[:2])
-
-
-def _is_run(value: object) -> bool:
-    return is_native(value) or _find(value, 1) is not None if isinstance(value, dict) else _is_chat(value)
 
 
 def _chat_of(document: object) -> tuple[Any, str]:
@@ -311,13 +313,10 @@ def _add_reply(chat: list[Any], document: dict[str, Any], depth: int) -> list[An
     reply = found.messages
     if reply[: len(chat)] == chat:
         return reply
-    held = [message for message in chat if isinstance(message, dict)]
-    return chat if any(_same(reply[-1], message) for message in reversed(held)) else [*chat, *reply]
-
-
-def _same(message: Any, other: Any) -> bool:
-    names = ("content", "tool_calls", "role")
-    return isinstance(message, dict) and all(message.get(name) == other.get(name) for name in names)
+    known, names = reply[-1], ("content", "tool_calls", "role")
+    held = (message for message in chat if isinstance(message, dict) and isinstance(known, dict))
+    repeats = any(all(known.get(name) == message.get(name) for name in names) for message in held)
+    return chat if repeats else [*chat, *reply]
 
 
 def _is_chat(value: object) -> bool:
@@ -372,7 +371,6 @@ def verdict(value: object) -> bool | None:
 
 
 def _attributes_in(about: dict[str, Any], success: bool | None) -> dict[str, Any]:
-    """Return user, session, tags and label that the document states, in the form of a trace."""
     places = [about, *(part for name in ("metadata", "info", "request") if isinstance(part := about.get(name), dict))]
     found: dict[str, Any] = {"feedback": [{"correct": success, "source": "import:"}]} if success is not None else {}
     for place in reversed(places):
@@ -382,21 +380,6 @@ def _attributes_in(about: dict[str, Any], success: bool | None) -> dict[str, Any
         if isinstance(tags, list):
             found["tags"] = [label(tag) for tag in tags if isinstance(tag, str)][:MAX_TAGS]
     return found
-
-
-def _fields_around_chat(about: dict[str, Any], place: str) -> dict[str, Any]:
-    """Return the fields of the document, and of the objects in it that hold the chat; the outer ones win."""
-    fields, inner = about, about
-    for name in place.split(".")[:-1]:
-        inner = value if isinstance(value := _decode(inner.get(name)), dict) else {}
-        fields = {**inner, **fields}
-    return fields
-
-
-def _other_fields(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the other fields of the document, short ones first, because a cut removes the last."""
-    kept = {field: value for field, value in about.items() if field not in _NOT_KEPT and value is not None}
-    return dict(sorted(kept.items(), key=lambda item: isinstance(item[1], dict | list)))
 
 
 def _text(about: dict[str, Any], *keys: str) -> str | None:

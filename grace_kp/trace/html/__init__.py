@@ -3,10 +3,9 @@
 Everything works on the document of a trace, which another program may have written: no field is taken for granted.
 """
 
+from grace_kp.trace._rules import number_of as number
 from grace_kp.trace.html._document import (
-    HasDocument,
     Links,
-    agent_name,
     as_json,
     confidence_of,
     decisions_by_place,
@@ -14,17 +13,14 @@ from grace_kp.trace.html._document import (
     items,
     labels_of,
     mapping,
-    number,
     run_details,
     run_head,
     run_summary,
     run_title,
     share,
-    strictest,
     text,
 )
 from grace_kp.trace.html._views import (
-    arguments_of,
     run_excerpt,
     run_page,
     run_timeline,
@@ -34,6 +30,6 @@ from grace_kp.trace.html._views import (
 )
 
 __all__ = [
-    "HasDocument", "Links", "agent_name", "arguments_of", "as_json", "confidence_of", "decisions_by_place", "document_of", "items", "labels_of", "mapping", "number",
-    "run_details", "run_excerpt", "run_head", "run_page", "run_summary", "run_timeline", "run_title", "run_tree", "run_waterfall", "share", "steps_excerpt", "strictest", "text",
+    "Links", "as_json", "confidence_of", "decisions_by_place", "document_of", "items", "labels_of", "mapping", "number",
+    "run_details", "run_excerpt", "run_head", "run_page", "run_summary", "run_timeline", "run_title", "run_tree", "run_waterfall", "share", "steps_excerpt", "text",
 ]  # fmt: skip

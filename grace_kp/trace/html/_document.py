@@ -6,7 +6,6 @@ The document of a trace is read so that every field may be missing or hold anyth
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from grace_kp.pages import (
     table,
     with_fallbacks,
 )
+from grace_kp.trace._rules import number_of as number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,16 +67,6 @@ def mapping(value: object) -> dict[str, Any]:
 def items(value: object) -> list[Any]:
     """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
-
-
-def number(value: object) -> float | None:
-    """Return the value if it is a finite number, else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
 
 
 def share(value: object) -> float | None:
@@ -129,7 +119,6 @@ def decisions_by_place(decisions: list[Any], count: int) -> dict[int, list[dict[
 
 
 def kind_of(step: dict[str, Any], model: dict[str, Any]) -> str:
-    """Return the kind of a step in a word."""
     kind = text(step.get("type"))
     return "model" if model else KINDS.get(kind, spaced(kind) or "step")
 
@@ -141,13 +130,11 @@ def measures_of(step: dict[str, Any], *usages: Mapping[str, Any]) -> list[str]:
 
 
 def duration_of(entry: Mapping[str, Any], field: str = "latency_ms") -> str:
-    """Return a duration of the document in words; empty without one."""
     took = number(entry.get(field))
     return "" if took is None else duration_text(took)
 
 
 def error_words(error: Mapping[str, Any]) -> str:
-    """Return type and message of an error."""
     return ": ".join(filter(None, (text(error.get("type")), text(error.get("message")))))
 
 
@@ -205,7 +192,6 @@ def anchor(address: str | None, content: str) -> str:
 
 
 def run_anchor(name: str, links: Links) -> str:
-    """Return the id of a run as HTML, linked to that run."""
     return anchor(links.run(name), f'<span class="mono">{safe(name[:200])}</span>')
 
 
@@ -215,50 +201,33 @@ _VALUE_PARTS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 _JUDGEMENTS = ("self_evaluation", "coverage", "source_agreement")
 
 
-def part_bars(parts: Mapping[str, Any]) -> str:
-    """Return figures from 0 to 1 by name, each with a bar; any other value is shown as not measured."""
-    rows = []
-    for name, item in parts.items():
-        value = share(item)
-        figure = '<dd class="none">not measured</dd>'
-        if value is not None:
-            figure = f'<dd>{value:.3f}</dd><dd aria-hidden="true">{meter(value)}</dd>'
-        rows.append(f"<dt>{safe(spaced(name))}</dt>{figure}")
-    return f'<dl class="parts">{"".join(rows)}</dl>' if rows else ""
-
-
 def confidence_of(document: Mapping[str, Any], grace: Mapping[str, Any]) -> str:
     """Return the confidence of a run: effective and computed, its parts, and in words what lowered it."""
     record = mapping(grace.get("confidence"))
-    effective = share(mapping(document.get("outcome")).get("confidence"))
     if not record:
         return ""
-    score, own = share(record.get("score")), share(record.get("own"))
-    parts = []
-    if record.get("fallback") is True:
-        parts.append('<p class="note warn">The learned profile failed; a formula is used instead.</p>')
-    breakdown = mapping(record.get("breakdown"))
+    shares = [share(record.get("score")), share(record.get("own"))]
+    effective = share(mapping(document.get("outcome")).get("confidence"))
+    failed = '<p class="note warn">The learned profile failed; a formula is used instead.</p>'
     missing = [name for name in items(record.get("not_evaluated")) if isinstance(name, str)]
-    parts.append(
-        confidence_html(
-            record.get("score"),
-            breakdown=with_fallbacks({**breakdown, **dict.fromkeys(missing[:MAX_PARTS])}, record.get("fallbacks")),
-            penalties=items(record.get("penalties")),
-            reason=record.get("reason"),
-            not_scored=items(record.get("not_scored")),
-            level=text(record.get("level")),
-        )
+    breakdown = {**mapping(record.get("breakdown")), **dict.fromkeys(missing[:MAX_PARTS])}
+    body = confidence_html(
+        record.get("score"),
+        breakdown=with_fallbacks(breakdown, record.get("fallbacks")),
+        penalties=items(record.get("penalties")),
+        reason=record.get("reason"),
+        not_scored=items(record.get("not_scored")),
+        level=text(record.get("level")),
     )
     rows = [("does not fit", safe(text(item))) for item in items(record.get("mismatches"))[:MAX_PARTS]]
     if text(record.get("profile")):
         rows.append(("profile", safe(text(record["profile"]))))
-    if own is not None:
-        rows.append(("stated by the run", f"{own:.3f}"))
-    if effective is not None and effective not in (score, own):
+    if shares[1] is not None:
+        rows.append(("stated by the run", f"{shares[1]:.3f}"))
+    if effective is not None and effective not in shares:
         rows.append(("effective", f"{effective:.3f}"))
-    parts.append(facts(rows))
-    parts.append(_contributions(mapping(record.get("contributions"))))
-    return _card("Confidence", "".join(parts))
+    body = (failed if record.get("fallback") is True else "") + body + facts(rows)
+    return _card("Confidence", body + _contributions(mapping(record.get("contributions"))))
 
 
 def value_of(grace: Mapping[str, Any]) -> str:
@@ -270,13 +239,20 @@ def value_of(grace: Mapping[str, Any]) -> str:
     head = ""
     if score is not None:
         head = f'<div class="confidence"><p class="figure"><span class="sum">{score:.3f}</span></p></div>'
+    bars = []
+    for name in _VALUE_PARTS:
+        value = share(record.get(name))
+        figure = '<dd class="none">not measured</dd>'
+        if value is not None:
+            figure = f'<dd>{value:.3f}</dd><dd aria-hidden="true">{meter(value)}</dd>'
+        bars += [f"<dt>{safe(spaced(name))}</dt>{figure}"] if record.get(name) is not None else []
+    head += f'<dl class="parts">{"".join(bars)}</dl>' if bars else ""
     rows = [("rule", safe(spaced(penalty_text(text(item))))) for item in items(record.get("overrides"))[:MAX_PARTS]]
     if text(record.get("novelty_fallback")):
         rows.append(("novelty not measured", safe(text(record["novelty_fallback"]))))
     if text(record.get("profile")):
         rows.append(("weights", safe(text(record["profile"]))))
-    parts = {name: record[name] for name in _VALUE_PARTS if record.get(name) is not None}
-    return _card("Value score", head + part_bars(parts) + facts(rows))
+    return _card("Value score", head + facts(rows))
 
 
 def evaluation_of(grace: Mapping[str, Any]) -> str:
@@ -284,10 +260,9 @@ def evaluation_of(grace: Mapping[str, Any]) -> str:
     record = mapping(grace.get("evaluation"))
     if not record:
         return ""
-    parts = []
-    if text(record.get("skipped")):
-        parts.append(f'<p class="soft">Nothing was judged: {linked(text(record["skipped"]))}</p>')
-    parts += [_judgement(name, mapping(record.get(name))) for name in _JUDGEMENTS if mapping(record.get(name))]
+    skipped = linked(text(record.get("skipped")))
+    parts = [f'<p class="soft">Nothing was judged: {skipped}</p>'] if skipped else []
+    parts += [_judgement(name, judged) for name in _JUDGEMENTS if (judged := mapping(record.get(name)))]
     rows = []
     calls, spent = number(record.get("calls")), number(record.get("tokens"))
     if calls is not None:
@@ -300,12 +275,10 @@ def evaluation_of(grace: Mapping[str, Any]) -> str:
 
 def scorers_of(grace: Mapping[str, Any]) -> str:
     """Return the results of scorers, each with its diagnosis, or why it has none."""
-    entries = [mapping(item) for item in items(grace.get("scores")) if isinstance(item, dict)]
-    if not entries:
-        return ""
+    entries = [item for item in items(grace.get("scores")) if isinstance(item, dict)]
     shown = "".join(map(_scorer, entries[:MAX_PARTS]))
     more = f'<p class="soft">and {len(entries) - MAX_PARTS:,} more</p>' if len(entries) > MAX_PARTS else ""
-    return _card("Scorers", f'<ul class="results">{shown}</ul>{more}')
+    return _card("Scorers", f'<ul class="results">{shown}</ul>{more}' if entries else "")
 
 
 def _scorer(entry: dict[str, Any]) -> str:
@@ -319,10 +292,7 @@ def _scorer(entry: dict[str, Any]) -> str:
         line.append(badge("passed", "good") if passed else badge("not passed", "bad"))
     kind = "good" if passed is True else "bad" if passed is False else ""
     body = "" if score is None else meter(score, kind)
-    if text(entry.get("skipped")):
-        body += f'<p class="text soft">Skipped: {linked(text(entry["skipped"]))}</p>'
-    if entry.get("error"):
-        body += f'<p class="text bad">Failed: {linked(text(entry["error"]))}</p>'
+    body += _paragraph(entry.get("skipped"), " soft", "Skipped: ") + _paragraph(entry.get("error"), " bad", "Failed: ")
     listed = "".join(f"<li>{linked(text(item))}</li>" for item in items(entry.get("diagnosis"))[:MAX_PARTS])
     return f'<li><div class="line">{" ".join(line)}</div>{body}{f"<ul>{listed}</ul>" if listed else ""}</li>'
 
@@ -337,10 +307,7 @@ def _judgement(name: str, record: dict[str, Any]) -> str:
     if text(record.get("model")):
         line.append(f'<span class="soft mono">{safe(text(record["model"]))}</span>')
     body = "" if score is None or record.get("fallback") is True else meter(score)
-    if text(record.get("reason")):
-        body += f'<p class="text">{linked(text(record["reason"]))}</p>'
-    if record.get("error"):
-        body += f'<p class="text bad">{linked(text(record["error"]))}</p>'
+    body += _paragraph(record.get("reason")) + _paragraph(record.get("error"), " bad")
     return f'<div class="result"><div class="line">{" ".join(line)}</div>{body}</div>'
 
 
@@ -348,30 +315,24 @@ def _contributions(parts: dict[str, Any]) -> str:
     """Return what each feature of a learned profile added to the log odds, strongest first."""
     known = [(name, value) for name, item in parts.items() if (value := number(item)) is not None]
     known.sort(key=lambda pair: -abs(pair[1]))
-    if not known:
-        return ""
     rows = [(spaced(name), f"{value:+.2f}".replace("-", "−")) for name, value in known[:MAX_PARTS]]
     caption = "What each feature added to the logarithm of the odds"
-    return f"<details><summary>contributions</summary>{table(('feature', 'added'), rows, caption=caption)}</details>"
+    shown = table(("feature", "added"), rows, caption=caption)
+    return f"<details><summary>contributions</summary>{shown}</details>" if rows else ""
 
 
 def labels_of(grace: Mapping[str, Any]) -> str:
     """Return the labels of a run, newest first: what was stated, by whom and when."""
     entries = items(grace.get("feedback"))
-    if not entries:
-        return ""
     shown = "".join(f"<li>{''.join(_label(item))}</li>" for item in reversed(entries[-MAX_PARTS:]))
     more = f'<p class="soft">and {len(entries) - MAX_PARTS:,} earlier</p>' if len(entries) > MAX_PARTS else ""
-    return _card("Labels", f'<ul class="results labels">{shown}</ul>{more}')
+    return _card("Labels", f'<ul class="results labels">{shown}</ul>{more}' if entries else "")
 
 
-def label_badge(correct: object) -> str:
-    """Return a label as a badge: right, wrong, or partly with its number."""
-    value = number(correct)
-    if correct is True or value == 1:
-        return badge("right", "good")
-    if correct is False or value == 0:
-        return badge("wrong", "bad")
+def _label_badge(correct: object) -> str:
+    value = correct if isinstance(correct, bool) else number(correct)
+    if value in {0, 1}:
+        return badge("right", "good") if value else badge("wrong", "bad")
     return badge("partly" if value == 0.5 else f"partly {as_json(correct)[:20]}", "warn")
 
 
@@ -380,16 +341,18 @@ def _label(item: object) -> Iterator[str]:
     if "correct" not in entry:
         yield safe(text(item))
         return
-    yield f'<div class="line">{label_badge(entry["correct"])} '
+    yield f'<div class="line">{_label_badge(entry["correct"])} '
     by, source = text(entry.get("by")), text(entry.get("source"))
     yield f"<span>{safe(by or 'unknown person')}{' (program)' if entry.get('program') else ''}</span> "
     yield f'<span class="soft">{safe(source)}</span> ' if source else ""
     yield f'<span class="soft">{instant_of(entry.get("at"))}</span>' if text(entry.get("at")) else ""
     probability = number(entry.get("probability"))
     yield f' <span class="soft">chosen with probability {probability:.3g}</span>' if probability is not None else ""
-    yield "</div>"
-    if text(entry.get("note")):
-        yield f'<p class="text">{linked(text(entry["note"]))}</p>'
+    yield "</div>" + _paragraph(entry.get("note"))
+
+
+def _paragraph(value: object, kind: str = "", before: str = "") -> str:
+    return f'<p class="text{kind}">{before}{linked(text(value))}</p>' if value else ""
 
 
 def _card(title: str, body: str) -> str:
@@ -426,7 +389,8 @@ def run_summary(run: HasDocument | Mapping[str, Any]) -> str:
     """Return how a run ended and its key figures as HTML."""
     document = document_of(run)
     grace = mapping(document.get("grace"))
-    return f'<div class="run-head">{"".join(_notes(grace))}{_figures(document, grace)}</div>'
+    figures = [f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in _figures(document, grace) if value]
+    return f'<div class="run-head">{"".join(_notes(grace))}<dl class="key-figures">{"".join(figures)}</dl></div>'
 
 
 def run_details(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE, labels: bool = True) -> str:
@@ -463,12 +427,7 @@ def _notes(grace: dict[str, Any]) -> Iterator[str]:
         yield f'<p class="note warn">{count_text(int(dropped), "step")} were not recorded.</p>'
 
 
-def _figures(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
-    found = [f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in _key_figures(document, grace) if value]
-    return f'<dl class="key-figures">{"".join(found)}</dl>'
-
-
-def _key_figures(document: Mapping[str, Any], grace: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _figures(document: Mapping[str, Any], grace: dict[str, Any]) -> Iterator[tuple[str, str]]:
     metadata, steps = mapping(document.get("metadata")), items(document.get("steps"))
     status = text(grace.get("status"))
     outcome = metadata.get("success")
@@ -476,22 +435,16 @@ def _key_figures(document: Mapping[str, Any], grace: dict[str, Any]) -> Iterator
     if isinstance(outcome, bool) and not waits(status):
         words.append(f'<span class="small {"good" if outcome else "bad"}">{"" if outcome else "not "}successful</span>')
     yield "status", " ".join(words)
-    shares = (
-        ("confidence", mapping(document.get("outcome")).get("confidence")),
-        ("value score", metadata.get("quality_score")),
-    )
-    for label, stated in shares:
+    confidence = mapping(document.get("outcome")).get("confidence")
+    for label, stated in (("confidence", confidence), ("value score", metadata.get("quality_score"))):
         if (value := share(stated)) is not None:
             yield label, f"{value:.2f}{meter(value)}"
     yield "duration", safe(duration_of(grace, "duration_ms"))
     yield "steps", f"{len(steps):,}"
     calls, gates = items(grace.get("model_calls")), items(grace.get("decisions"))
     yield "model calls", f"{len(calls):,}" if calls else ""
-    used = sum(
-        count
-        for name, count in mapping(grace.get("usage")).items()
-        if name in {"input_tokens", "output_tokens"} and type(count) is int
-    )
+    counts = map(mapping(grace.get("usage")).get, ("input_tokens", "output_tokens"))
+    used = sum(count for count in counts if type(count) is int)
     yield "tokens", safe(f"{number(used) or 0:,.0f}") if used else ""
     level = strictest(grace)
     yield "gates", f"{len(gates):,}{' ' + badge(level) if level else ''}" if gates else ""
@@ -505,16 +458,11 @@ def _facts(document: Mapping[str, Any], grace: dict[str, Any], links: Links) -> 
     yield "id", f'<span class="mono">{safe(text(document.get("id"))[:200])}</span>'
     if text(metadata.get("created_at")):
         yield "began", instant_of(metadata["created_at"])
-    named = (
-        ("agent", agent_name(document)),
-        ("domain", text(metadata.get("task_domain"))),
-        ("user", text(grace.get("user"))),
-        ("session", text(grace.get("session"))),
-        ("framework", text(metadata.get("framework"))),
-    )
-    for label, value in named:
-        if value:
-            yield label, linked(value[:2_000], lines=False)
+    named = {"agent": agent_name(document), "domain": metadata.get("task_domain"), "user": grace.get("user")}
+    named |= {"session": grace.get("session"), "framework": metadata.get("framework")}
+    for label, value in named.items():
+        if text(value):
+            yield label, linked(text(value)[:2_000], lines=False)
     tags = items(grace.get("tags"))
     if tags:
         more = f" and {len(tags) - MAX_LISTED:,} more" if len(tags) > MAX_LISTED else ""
@@ -525,13 +473,6 @@ def _facts(document: Mapping[str, Any], grace: dict[str, Any], links: Links) -> 
         words = tokens(mapping(usage))
         if words:
             yield name, safe(" · ".join(words))
-    yield from _family(grace, links)
-    resumed = number(grace.get("resumed"))
-    if resumed:
-        yield "continued", safe(f"{count_text(int(resumed), 'time')} after it was suspended")
-
-
-def _family(grace: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
     parent = text(mapping(grace.get("parent")).get("trace_id"))
     if parent:
         yield "nested in", run_anchor(parent, links)
@@ -540,3 +481,6 @@ def _family(grace: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
         listed = "".join(f"<li>{run_anchor(child, links)}</li>" for child in children[:MAX_LISTED])
         more = f"<li>and {len(children) - MAX_LISTED:,} more</li>" if len(children) > MAX_LISTED else ""
         yield "nested runs", f'<ul class="bare">{listed}{more}</ul>'
+    resumed = number(grace.get("resumed"))
+    if resumed:
+        yield "continued", safe(f"{count_text(int(resumed), 'time')} after it was suspended")

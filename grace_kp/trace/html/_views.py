@@ -10,7 +10,7 @@ listed below with bars that compare durations only. So are the calls of a run th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import UNSETTLED, waits
@@ -27,6 +27,7 @@ from grace_kp.pages import (
     safe,
     spaced,
 )
+from grace_kp.trace._rules import number_of as number
 from grace_kp.trace.html._document import (
     ALONE,
     RecordedSteps,
@@ -40,7 +41,6 @@ from grace_kp.trace.html._document import (
     kind_of,
     mapping,
     measures_of,
-    number,
     run_anchor,
     run_details,
     run_head,
@@ -101,10 +101,7 @@ def entry(place: int | None, head: Iterable[str], measures: str, body: str, clas
 
 
 def _contents(step: dict[str, Any], kind: str) -> str:
-    parts = []
-    arguments = step.get("input")
-    if arguments:
-        parts.append(arguments_of(arguments))
+    parts = [arguments_of(step["input"])] if step.get("input") else []
     content = text(step.get("content"))
     if content:
         parts.append(fold(content, code=content[:1] in "[{") if kind == "observation" else fold(content))
@@ -153,7 +150,6 @@ _SHOWN = frozenset(
 
 
 def gate_of(decision: dict[str, Any], links: Links = ALONE) -> str:
-    """Return a decision as an entry of the timeline."""
     outcome, level = text(decision.get("outcome")), text(decision.get("level"))
     head = _heading("gate", safe(text(decision.get("action")) or "an action"), level, outcome)
     waited = number(decision.get("waited_ms"))
@@ -180,7 +176,15 @@ def _facts(decision: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
         yield "does not fit", safe(text(mismatch))
     for name, count in mapping(decision.get("hidden")).items():
         yield "hidden", safe(f"{name}: {text(count)} characters")
-    yield from _answer(mapping(decision.get("response")), mapping(decision.get("arguments")))
+    if response := mapping(decision.get("response")):
+        yield "answer", _answer(response)
+    for name in ("user_input", "selected_option"):
+        if response.get(name) is not None:
+            yield spaced(name), fold(text(response[name]))
+    arguments = mapping(decision.get("arguments"))
+    for name, value in mapping(response.get("modified")).items():
+        before = f"<del>{safe(as_json(arguments[name]))}</del> " if name in arguments else ""
+        yield f"edited {name}", f"{before}<ins>{safe(as_json(value))}</ins>"
     if mapping(decision.get("executed_arguments")):
         yield "ran with", arguments_of(decision["executed_arguments"])
     approval = mapping(decision.get("approval"))
@@ -199,25 +203,15 @@ def _facts(decision: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
             yield name, f'<span class="bad">{linked(text(decision[name]))}</span>'
 
 
-def _answer(response: dict[str, Any], arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the answer, or why there is none, and the edits as a difference."""
-    if not response:
-        return
+def _answer(response: dict[str, Any]) -> str:
     action, reviewer = text(response.get("action")), text(response.get("reviewer"))
     if response.get("timeout_reached") is True:
-        yield "answer", f"no answer in time; {safe(spaced(action))}"
-    elif not reviewer and action == "cancel":
-        yield "answer", "no reviewer was available"
-    else:
-        took = number(response.get("response_time_ms"))
-        after = f" after {duration_text(took)}" if took else ""
-        yield "answer", safe(f"{spaced(action)} by {reviewer or 'an unknown reviewer'}{after}")
-    for name in ("user_input", "selected_option"):
-        if response.get(name) is not None:
-            yield spaced(name), fold(text(response[name]))
-    for name, value in mapping(response.get("modified")).items():
-        before = f"<del>{safe(as_json(arguments[name]))}</del> " if name in arguments else ""
-        yield f"edited {name}", f"{before}<ins>{safe(as_json(value))}</ins>"
+        return f"no answer in time; {safe(spaced(action))}"
+    if not reviewer and action == "cancel":
+        return "no reviewer was available"
+    took = number(response.get("response_time_ms"))
+    after = f" after {duration_text(took)}" if took else ""
+    return safe(f"{spaced(action)} by {reviewer or 'an unknown reviewer'}{after}")
 
 
 MAX_STEPS = 2_000
@@ -258,10 +252,7 @@ def run_timeline(
 
 
 def _fold_silent_calls(calls: list[Any]) -> list[str]:
-    """Return the model calls without text as one folded entry."""
     silent = [call for call in map(mapping, calls) if type(call.get("step")) is not int]
-    if not silent:
-        return []
     rows = []
     for call in silent[:MAX_CALLS]:
         words = [text(call.get("model")) or "a model", text(call.get("status")), *tokens(call)]
@@ -270,7 +261,7 @@ def _fold_silent_calls(calls: list[Any]) -> list[str]:
     more = f"<li>and {len(silent) - MAX_CALLS:,} more</li>" if len(silent) > MAX_CALLS else ""
     summary = f"{count_text(len(silent), 'model call')} without text"
     body = f'<details><summary>{summary}</summary><ol class="small">{"".join(rows)}{more}</ol></details>'
-    return [entry(None, ['<span class="kind">model</span>'], "", body, ["step", "model"])]
+    return [entry(None, ['<span class="kind">model</span>'], "", body, ["step", "model"])] if silent else []
 
 
 def _end(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
@@ -288,11 +279,8 @@ def _end(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
 
 
 MAX_NODES = 2_000
-"""Nodes of a tree on a page."""
 MAX_RUNS = 40
-"""Nested runs that are opened on a page."""
 RUN_DEPTH = 5
-"""Levels of nested runs that are opened."""
 CALL_DEPTH = 10
 """Levels of calls within a run; deeper calls are shown on the last level."""
 SHOWN = 140
@@ -334,7 +322,6 @@ class _Tree:
         self._opened: set[str] = set()
 
     def of_run(self, document: Mapping[str, Any], depth: int) -> str:
-        """Return the nodes of a run."""
         name = text(document.get("id"))
         self._opened.add(name)
         recorded = RecordedSteps(document)
@@ -359,7 +346,10 @@ class _Tree:
             self._nodes -= 1
             above = known.get(node.parent) if node.call else None
             if above is None and not node.call:
-                above = _find_innermost(open_calls)
+                # The innermost open call, if each of them was made by the one before it.
+                calls = list(open_calls.items())
+                nested = all(inner.parent == outer for (outer, _), (_, inner) in pairwise(calls))
+                above = calls[-1][1] if calls and nested else None
             node.depth = 0 if above is None else above.depth + 1
             (top if above is None else above.below).append(node)
             if node.call:
@@ -400,9 +390,8 @@ class _Tree:
         self._runs -= 1
         found = self._nested(name)
         if found is None:
-            return (
-                f'<ul><li><span class="kind">nested run, not in this store</span> {run_anchor(name, ALONE)}</li></ul>'
-            )
+            missing = run_anchor(name, ALONE)
+            return f'<ul><li><span class="kind">nested run, not in this store</span> {missing}</li></ul>'
         document = document_of(found)
         head = f'<span class="kind">nested run</span> <span class="name">{safe(agent_name(document)[:SHOWN])}</span> {safe(run_title(document))}'
         return (
@@ -423,16 +412,6 @@ class _Tree:
             parts.append(anchor(self._links.approval(approval), f'<span class="mono">{_shorten(approval)}</span>'))
         waited = number(decision.get("waited_ms"))
         return " ".join(parts) + _meta([f"waited {duration_text(waited)}"] if waited else [])
-
-
-def _find_innermost(open_calls: dict[str, _Node]) -> _Node | None:
-    """Return the innermost open call if each open call was made by the one before it, else None."""
-    before = ""
-    for name, node in open_calls.items():
-        if before and node.parent != before:
-            return None
-        before = name
-    return open_calls[before] if before else None
 
 
 def _line(step: dict[str, Any], model: dict[str, Any], call: dict[str, Any]) -> str:
@@ -549,7 +528,9 @@ def _table(caption: str, bars: Sequence[_Bar], whole: float, name: str, links: L
     head = '<th role="columnheader" scope="col">call</th>'
     head += '<th role="columnheader" scope="col" class="n">began after</th>' if starts else ""
     head += '<th role="columnheader" scope="col" class="n">took</th>'
-    head += f'<th role="columnheader" scope="col" class="time">{_axis(whole)}</th>'
+    marks = ["0", *(duration_text(whole * place / _TICKS) for place in range(1, _TICKS + 1))]
+    axis = "".join(f"<span>{safe(mark)}</span>" for mark in marks)
+    head += f'<th role="columnheader" scope="col" class="time"><span class="axis">{axis}</span></th>'
     rows = "".join(_row(bar, whole, name, links, starts=starts) for bar in bars[:MAX_BARS])
     more = len(bars) - MAX_BARS
     note = f'<p class="note small">{count_text(more, "more row")} are not shown here; the JSON of the run has them.</p>'
@@ -589,14 +570,9 @@ def _draw_bar(bar: _Bar, whole: float) -> str:
     )
 
 
-def _axis(whole: float) -> str:
-    marks = ["0", *(duration_text(whole * place / _TICKS) for place in range(1, _TICKS + 1))]
-    return f'<span class="axis">{"".join(f"<span>{safe(mark)}</span>" for mark in marks)}</span>'
-
-
 def _positive(value: object) -> float | None:
     found = number(value)
-    return found if found is not None and found >= 0 else None
+    return None if found is None or found < 0 else found
 
 
 def _whole(value: object) -> int | None:
@@ -611,28 +587,22 @@ def run_page(run: HasDocument | Mapping[str, Any]) -> str:
     """Return a run as a whole page: its figures, its steps, its durations, its tree and its JSON."""
     document = document_of(run)
     steps = len(items(document.get("steps")))
+    whole = as_json(document, 2)
+    left_out = len(whole) - MAX_JSON
+    more = f'<p class="note small">{left_out:,} more characters are not shown here.</p>' if left_out > 0 else ""
     body = (
         f"{run_head(document)}"
         f"<h2>Steps</h2>{run_timeline(document)}"
         f"<h2>Durations</h2>{run_waterfall(document)}"
         f"<h2>Tree</h2><details{'' if steps > TREE_OPEN else ' open'}><summary>calls and what they led to</summary>{run_tree(document)}</details>"
-        f"<h2>JSON</h2>{_json(document)}"
+        f"<h2>JSON</h2><details><summary>the document of the run, {len(whole):,} characters</summary>"
+        f'<pre tabindex="0">{safe(whole[:MAX_JSON], lines=True)}</pre>{more}</details>'
     )
     return page(run_title(document), body)
 
 
 TREE_OPEN = 60
 """Steps up to which the tree is unfolded."""
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    text = as_json(document, 2)
-    left_out = len(text) - MAX_JSON
-    more = f'<p class="note small">{left_out:,} more characters are not shown here.</p>' if left_out > 0 else ""
-    return (
-        f'<details><summary>the document of the run, {len(text):,} characters</summary><pre tabindex="0">{safe(text[:MAX_JSON], lines=True)}</pre>'
-        f"{more}</details>"
-    )
 
 
 MAX_PART = 150_000

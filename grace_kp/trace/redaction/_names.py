@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH
+from grace_kp.trace.redaction._rule import MARK, SHORTEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -114,7 +114,7 @@ def is_plain_name(name: object) -> bool:
 
 def is_short_word(text: str) -> bool:
     """Whether a string is a word that is too short for every rule."""
-    return len(text) < RUN_LENGTH and text.isascii() and text.isidentifier()
+    return len(text) < SHORTEST and text.isascii() and text.isidentifier()
 
 
 _IS_PLAIN, _IS_SECRET, _IS_OTHER = 1, 2, 3
@@ -122,24 +122,17 @@ _KNOWN_NAMES: dict[str, int] = {}
 
 
 def _meaning(name: str) -> int:
-    if 2 <= len(name) <= 80 and _names_secret(plain_name(name).lstrip("-").rstrip(":=")):
+    plain = plain_name(name).lstrip("-").rstrip(":=") if 2 <= len(name) <= 80 else ""
+    snake = _CAMEL.sub("_", plain)
+    if plain.replace("-", "").replace("_", "").lower() in _NAME_EXACT or (
+        _OTHER_NAME.fullmatch(snake) is None and any(map(_NAME_OF_SECRET.fullmatch, {snake, plain}))
+    ):
         meaning = _IS_SECRET
     else:
         meaning = _IS_PLAIN if is_short_word(name) and name[-3:].lower() != "key" else _IS_OTHER
     if len(name) <= 80 and len(_KNOWN_NAMES) < 4_096:
         _KNOWN_NAMES[name] = meaning
     return meaning
-
-
-def _names_secret(name: str) -> bool:
-    snake = _CAMEL.sub("_", name)
-    if name.replace("-", "").replace("_", "").lower() in _NAME_EXACT:
-        return True
-    if _OTHER_NAME.fullmatch(snake) is not None:
-        return False
-    return _NAME_OF_SECRET.fullmatch(snake) is not None or (
-        snake != name and _NAME_OF_SECRET.fullmatch(name) is not None
-    )
 
 
 def is_count_name(name: str) -> bool:
@@ -234,27 +227,21 @@ def is_harmless(name: str, value: str, style: str) -> bool:
     if not core or "[REDACTED:" in value[:14]:
         return True
     low = core.lower()
-    if low.startswith("/") and _WORKING_FOLDER.search(name):
-        return True
     if (
-        low in (_CODE_WORDS if _assigns_password(name, style) else _WORDS)
+        (low.startswith("/") and _WORKING_FOLDER.search(name))
+        or low in (_CODE_WORDS if _assigns_password(name, style) else _WORDS)
         or _PLACEHOLDER.fullmatch(bare)
         or _PLACEHOLDER.fullmatch(core)
+        or _MONEY.fullmatch(core)
+        or (len(core) < 20 and _LABEL.fullmatch(core))  # the name in another language
+        or (low.startswith(":") and _NAMED_AGAIN.search(low) and low[1:].isidentifier())  # a parameter of a statement
+        or core.endswith("-")  # the beginning of a key, shown as an example
+        or (value.rstrip("\"'").endswith(("...", "…")) and len(core) < 16)
+        or (low in _SCHEMES and "auth" in name.lower())
+        or (_FIGURE.fullmatch(core) and (_COUNTED.search(name) or len(core) < 3))
     ):
         return True
-    if _MONEY.fullmatch(core) or (len(core) < 20 and _LABEL.fullmatch(core)):
-        return True  # the second is the name in another language
-    if low.startswith(":") and _NAMED_AGAIN.search(low) and low[1:].isidentifier():
-        return True  # a parameter of a statement
-    if core.endswith("-") or (value.rstrip("\"'").endswith(("...", "…")) and len(core) < 16):
-        return True  # the beginning of a key, shown as an example
-    if low in _SCHEMES and "auth" in name.lower():
-        return True
-    if _FIGURE.fullmatch(core) and (_COUNTED.search(name) or len(core) < 3):
-        return True
-    if style in {"quoted", "key"}:
-        return _harmless_quoted(name, bare, core, style)
-    return _harmless_bare(name, bare, core, style)
+    return (_harmless_quoted if style in {"quoted", "key"} else _harmless_bare)(name, bare, core, style)
 
 
 def _assigns_password(name: str, style: str) -> bool:
@@ -279,12 +266,9 @@ def _harmless_quoted(name: str, bare: str, core: str, style: str) -> bool:
         return True
     if not core.isascii() or not core.replace("_", "").replace("-", "").replace(" ", "").isalpha():
         return False
-    if core.isupper() and "_" in core:  # the name of an environment variable
-        return True
-    if core.lower().replace(" ", "").replace("_", "").replace("-", "") in name.lower().replace("_", "").replace(
-        "-", ""
-    ):
-        return True
+    plain = core.lower().replace(" ", "").replace("_", "").replace("-", "")
+    if (core.isupper() and "_" in core) or plain in name.lower().replace("_", "").replace("-", ""):
+        return True  # the first is the name of an environment variable
     # Words that a program cut into tokens are not secrets; a password may be any word.
     return (
         len(core) <= 12
@@ -306,26 +290,23 @@ def _harmless_bare(name: str, bare: str, core: str, style: str) -> bool:
         return False
     if len(bare) > _LONGEST_WORD:
         return _CALL.match(bare) is not None
-    if bare.endswith("[") and _CHAIN.fullmatch(bare):
-        return True
-    if bare.startswith(("http://", "https://", "./", "../", "~/")) and not re.search(r"[:?][^/]*@|[?&]", bare):
-        return True
-    if _CALL.match(bare) or (
-        not assigned and _PATH.fullmatch(core) and not looks_random(core, 24) and ("/" in core[1:] or "." in core[1:])
+    is_address = bare.startswith(("http://", "https://", "./", "../", "~/"))
+    is_path = not assigned and ("/" in core[1:] or "." in core[1:]) and _PATH.fullmatch(core)
+    if (
+        (bare.endswith("[") and _CHAIN.fullmatch(bare))
+        or (is_address and not re.search(r"[:?][^/]*@|[?&]", bare))
+        or _CALL.match(bare)
+        or (is_path and not looks_random(core, 24))
+        or (_TYPE_NAME.fullmatch(core) and ":" in name)
+        or (style == "compare" and not (looks_random(core, 8) or _MIXED.match(core) or _NUMBER_AT_END.search(core)))
     ):
-        return True
-    if _TYPE_NAME.fullmatch(core) and ":" in name:
-        return True
-    if style == "compare" and not (looks_random(core, 8) or _MIXED.match(core) or _NUMBER_AT_END.search(core)):
         return True
     chain = _CHAIN.fullmatch(core)
     if chain is not None:
         parts = re.split(r"\.|::|->|\?\.|!\.|\[", core.lstrip("!*&"))
         if parts[0].lower().lstrip("_$") in _CHAIN_ROOT or _NAMED_AGAIN.search(parts[-1]) or style == "compare":
             return not looks_random(core, 20)
-    if _IDENTIFIER.fullmatch(core) is None:
-        return False
-    return _harmless_word(name, core, style)
+    return _IDENTIFIER.fullmatch(core) is not None and _harmless_word(name, core, style)
 
 
 def _harmless_word(name: str, core: str, style: str) -> bool:
@@ -449,8 +430,11 @@ def named_secrets(text: str, places: Iterable[int]) -> Iterator[Found]:
 
 
 def _keeps(match: re.Match[str], value: str) -> bool:
-    operator, after = match["operator"], match["after"]
-    name = _whole_name(match)
+    operator, after, start = match["operator"], match["after"], match.start()
+    # The whole name around the word that was recognised: nextPageToken, max_tokens.
+    before = _BEFORE.search(match.string, max(0, start - 40), start)
+    name = match.string[start : match.start("declared")].rstrip("\"'`\\])*? \t")
+    name = (before[0] if before else "") + name
     if is_count_name(name):
         return True
     if match["other"] and (not looks_random(value.strip("\"'`"), 12) or NO_SECRET_KEY.search(name)):
@@ -466,14 +450,6 @@ def _keeps(match: re.Match[str], value: str) -> bool:
     else:
         style = "spaced" if after.strip("*") or operator == ":=" else "tight"
     return is_harmless(match["key"], value, style)
-
-
-def _whole_name(match: re.Match[str]) -> str:
-    """Return the whole name around the word that was recognised: nextPageToken, max_tokens."""
-    start = match.start()
-    before = _BEFORE.search(match.string, max(0, start - 40), start)
-    name = match.string[start : match.start("declared")].rstrip("\"'`\\])*? \t")
-    return (before[0] if before else "") + name
 
 
 NO_SECRET_KEY = re.compile(

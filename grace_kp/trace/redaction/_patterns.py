@@ -179,10 +179,6 @@ IBAN_LENGTHS = {
 }  # fmt: skip
 
 
-def _keeps_number(match: re.Match[str]) -> bool:
-    return not 9 <= sum(character.isdigit() for character in match[0]) <= 15
-
-
 def _keeps_address(match: re.Match[str]) -> bool:
     """Keep times, ratios and scopes of C++, which look like IPv6 addresses."""
     text = match["address"]
@@ -205,13 +201,8 @@ def _keeps_card(match: re.Match[str]) -> bool:
 
 def _after_iban(match: re.Match[str]) -> str:
     """Return what follows the IBAN: the match may have taken the next word along."""
-    text = match[0]
-    length = IBAN_LENGTHS.get(text[:2].upper(), 0)
-    place = left = 0
-    while left < length and place < len(text):
-        left += text[place] not in " -"
-        place += 1
-    return text[place:]
+    length = IBAN_LENGTHS.get(match[0][:2].upper(), 0)
+    return re.sub(rf"\A(?:[ -]*[^ -]){{0,{length}}}", "", match[0])
 
 
 def _keeps_iban(match: re.Match[str]) -> bool:
@@ -258,7 +249,7 @@ IDENTIFIERS: tuple[RedactionRule, ...] = (
         r"|\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,5}(?:[ .-]?\d{2,5}){1,4}(?![A-Za-z0-9_]|[.-]\d)"
         r"|\(\d{2,5}\) ?\d{1,4}[ .-]\d{3,4}(?![A-Za-z0-9_]|[.-]\d)|0\d{1,4}[-‐–ー－]\d{1,4}[-‐–ー－]\d{3,4}(?![A-Za-z0-9_]|[.-]\d)"
         r"|\d{3}[.-]\d{3}[.-]\d{4}(?![A-Za-z0-9_]|[.-]\d)|0[5789]0\d{8}(?![A-Za-z0-9_]|[.-]\d))",
-        needs=(), shapes=("+0", "(00", "0-0", "0‐0", "0–0", "0ー0", "0－0", "000.000.0000", "00000000000"), keeps=_keeps_number,
+        needs=(), shapes=("+0", "(00", "0-0", "0‐0", "0–0", "0ー0", "0－0", "000.000.0000", "00000000000"), keeps=lambda match: not 9 <= sum(character.isdigit() for character in match[0]) <= 15,
     ),
     RedactionRule(
         "filepath", "POSIX",
@@ -596,7 +587,7 @@ def _keeps_hash(match: re.Match[str]) -> bool:
 
 VENDOR_NAMES = (
     RedactionRule("api_key", "keys near the name of a vendor", rf"(?P<key>(?<![A-Za-z0-9])(?:{_VENDOR})[\w.-]{{0,24}}[\"'\]]{{0,2}}[ \t]{{0,4}}(?:=>|:=|==?|:|\|\|:|>)[ \t]{{0,4}}[\"'`]?)(?P<value>[A-Za-z0-9_-]{{15,200}}+[A-Za-z0-9_+/=-]{{0,200}}+)(?![\w.(/])",
-         begins=True, runs=True, needs=_VENDOR_WORDS, flags=_I, keeps=lambda match: "[REDACTED" in match["value"] or not looks_random(match["value"], 14)),
+         begins=True, needs=_VENDOR_WORDS, flags=_I, keeps=lambda match: "[REDACTED" in match["value"] or not looks_random(match["value"], 14)),
 )  # fmt: skip
 BARE = (
     RedactionRule("api_key", "AWS secret keys", r"(?:(?<![A-Za-z0-9+/_.-])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])", needs=(),

@@ -33,7 +33,7 @@ from grace_kp.trace.redaction._rule import RedactionRule, lower, places_of
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from grace_kp.trace.redaction._rule import Found
 
@@ -91,7 +91,6 @@ def secret_cells(names: Sequence[str], row: Sequence[str], *, clear: bool = True
 
 
 def has_values(names: Sequence[str]) -> bool:
-    """Return whether the columns hold labels and their values."""
     return any(name.strip().lower() in _VALUES for name in names)
 
 
@@ -148,7 +147,6 @@ _IN_LIST = re.compile(rf"({NAME_REST})[\"'] ?[,\])]")
 
 
 def line_end(text: str, place: int) -> int:
-    """Return the end of the line at a place."""
     end = text.find("\n", place)
     return len(text) if end < 0 else end
 
@@ -344,18 +342,18 @@ def secret_parameters(sql: str) -> dict[int | str, str]:
     return secrets
 
 
-def _heads_list(text: str, place: int) -> bool:
-    start = max(text.rfind(quote, max(0, place - 40), place) for quote in "\"'") + 1
-    return (match := _IN_LIST.match(text, place)) is not None and names_column(text[start : match.end(1)])
+def _table_secrets(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield the places of secrets in tables. `low` is the text in lower case; `places` are those of names of secrets."""
 
+    def heads_list(place: int) -> bool:
+        start = max(text.rfind(quote, max(0, place - 40), place) for quote in "\"'") + 1
+        return (match := _IN_LIST.match(text, place)) is not None and names_column(text[start : match.end(1)])
 
-def table_secrets(text: str, low: str, places: Sequence[int]) -> Iterable[Span]:
-    """Return the places of secrets in tables. `low` is the text in lower case; `places` are those of names of secrets."""
-    return [
-        *_lines(text, low, places),
-        *(_html(text) if "<" in text else ()),
-        *(_sql(text) if "into" in low or "copy" in low or any(_heads_list(text, place) for place in places) else ()),
-    ]
+    yield from _lines(text, low, places)
+    if "<" in text:
+        yield from _html(text)
+    if "into" in low or "copy" in low or any(map(heads_list, places)):
+        yield from _sql(text)
 
 
 _BEFORE = re.compile(r"((?:(?<!\w)[A-Za-z]{2,16} )?([\w.$-]{0,40}))\Z")
@@ -454,8 +452,15 @@ def _secrets_behind(text: str, name: str, match: re.Match[str], head: str) -> It
             yield closed, closed
     elif match["block"] or match["fence"] or match["tag"]:
         end = behind
-        while end < len(text) and not _closes(text, end, match, indent):
-            end = line_end(text, end) + 1
+        while end < len(text):
+            line = text[end : line_end(text, end)]
+            if match["block"]:
+                closes = bool(line.strip()) and not line[: indent + 1].isspace()
+            else:
+                closes = line.strip().lower().startswith(match["tag"] or "```")
+            if closes:
+                break
+            end += len(line) + 1
         if is_secret_cell(name, _join_lines(text[behind:end]), clear=True):
             yield behind, end
         if end >= len(text):
@@ -478,13 +483,6 @@ def _join_lines(value: str) -> str:
     """Join the parts of a value over several lines; prose is left as it is."""
     parts = [part.strip(" \t\r\"'`+&\\(){}") for part in re.split(r"\n|[\"'`]\s{0,80}[+.&]?\s{0,80}[\"'`]", value)]
     return value if any(" " in part for part in parts) else "".join(parts)
-
-
-def _closes(text: str, place: int, match: re.Match[str], indent: int) -> bool:
-    line = text[place : line_end(text, place)]
-    if match["block"]:
-        return bool(line.strip()) and not line[: indent + 1].isspace()
-    return line.strip().lower().startswith(match["tag"] or "```")
 
 
 def _entries(text: str, name: str, place: int, indent: int, *, clear: bool) -> Iterator[Span]:
@@ -535,10 +533,10 @@ class PlaceRule(RedactionRule):
         low = lower(text)
         places = places_of(ASCII_NEEDLES if low.isascii() else NEEDLES, low)
         before = [place for place in places if _NEXT.match(low, place)]
-        clean = self.replaced(text, _placed_secrets(text, before), counts) if before else text
+        clean = self.replace(text, _placed_secrets(text, before), counts) if before else text
         if clean is not text:
             places = places_of(NEEDLES, lower(clean))
-        return self.replaced(clean, named_secrets(clean, places), counts)
+        return self.replace(clean, named_secrets(clean, places), counts)
 
 
 def _placed_secrets(text: str, places: list[int]) -> Iterator[Found]:
@@ -547,7 +545,7 @@ def _placed_secrets(text: str, places: list[int]) -> Iterator[Found]:
     low = lower(plain)
     end = 0
     for first, last in sorted(
-        [*table_secrets(plain, low, places), *group_secrets(plain, low, places), *label_secrets(plain, places)]
+        [*_table_secrets(plain, low, places), *group_secrets(plain, low, places), *label_secrets(plain, places)]
     ):
         part = plain[first:last]
         core = part.strip("* \t\r\n").rstrip(",;")

@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable, Iterator
 
 MARK = "[REDACTED:{}]"
-RUN_LENGTH = 15
-"""Characters of a long run of letters, digits, `_` and `-`. No rule matches a shorter word of ASCII letters, digits and `_`."""
+SHORTEST = 15
+"""No rule matches a word of fewer ASCII letters, digits and `_`."""
 
 Decision = Callable[["re.Match[str]"], bool]
 Found = tuple[int, int, str]
@@ -39,8 +39,6 @@ class RedactionRule:
     """More such substrings; a string without any of these cannot match, either."""
     begins: bool = False
     """Whether every match begins with one of `needs`, so that only these places are visited."""
-    runs: bool = False
-    """Whether every match contains a long run of letters, digits, `_` and `-`."""
     shapes: tuple[str, ...] = ()
     """Instead of `needs`, parts of a word with 0 for digits, A for capitals and a for small letters. A word has no blanks in it."""
     word: str | None = None
@@ -58,29 +56,30 @@ class RedactionRule:
     def __post_init__(self) -> None:
         object.__setattr__(self, "flags", self.flags | re.ASCII)
 
-    def compiled(self) -> re.Pattern[str]:
-        """Return the pattern, compiled on first use."""
-        if self._compiled is None:
-            object.__setattr__(self, "_compiled", re.compile(self.pattern, self.flags))
-        return self._compiled  # type: ignore[return-value]
-
     def sub(self, text: str, counts: Counter[str] | None) -> str:
         """Return the string with every match replaced; the same object where nothing was replaced."""
-        return self.replaced(text, self._found(text), counts)
+        return self.replace(text, self._find(text), counts)
 
-    def _found(self, text: str) -> Iterator[Found]:
-        pattern, keeps, tail = self.compiled(), self.keeps, self.tail
+    def _find(self, text: str) -> Iterator[Found]:
+        if self._compiled is None:
+            object.__setattr__(self, "_compiled", re.compile(self.pattern, self.flags))
+        pattern: Any = self._compiled
+        keeps, tail = self.keeps, self.tail
         mark, has_key = MARK.format(self.kind), "key" in pattern.groupindex
-        matches = (
-            _matches_at(places_of(self.needs, lower(text)), text, pattern) if self.begins else pattern.finditer(text)
-        )
-        for match in matches:
+        for match in self._matches_at(text, pattern) if self.begins else pattern.finditer(text):
             if keeps is None or not keeps(match):
                 put = f"{match['key'] if has_key else ''}{mark}{'' if tail is None else tail(match)}"
                 if put != match[0]:
                     yield match.start(), match.end(), put
 
-    def replaced(self, text: str, places: Iterable[Found], counts: Counter[str] | None) -> str:
+    def _matches_at(self, text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        end = 0  # no match begins inside of another
+        for place in places_of(self.needs, lower(text)):
+            if place >= end and (match := pattern.match(text, place)) is not None:
+                yield match
+                end = match.end()
+
+    def replace(self, text: str, places: Iterable[Found], counts: Counter[str] | None) -> str:
         """Return the string with its places replaced and counted; the same object where there are none."""
         parts: list[str] = []
         end = 0
@@ -90,15 +89,6 @@ class RedactionRule:
             parts += (text[end:start], put)
             end = stop
         return "".join((*parts, text[end:])) if parts else text
-
-
-def _matches_at(places: Iterable[int], text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yield the matches that begin at these places; none begins inside of another."""
-    end = 0
-    for place in places:
-        if place >= end and (match := pattern.match(text, place)) is not None:
-            yield match
-            end = match.end()
 
 
 def lower(text: str) -> str:

@@ -13,8 +13,9 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import accumulate, filterfalse
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import PrivacyLevel
@@ -33,7 +34,7 @@ from grace_kp.trace.redaction._patterns import (
     VENDOR_NAMES,
 )
 from grace_kp.trace.redaction._places import PLACES_AND_NAMES
-from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, RedactionRule, lower
+from grace_kp.trace.redaction._rule import MARK, RedactionRule, lower
 from grace_kp.trace.redaction._vendors import VENDOR_RULES
 
 if TYPE_CHECKING:
@@ -124,15 +125,15 @@ def _one_pass(text: str, identifiers: bool, counts: Counter[str] | None) -> str:
     A rule that changes the string may let a later one match, or keep it from matching. So the string is scanned again after a change,
     and the result does not depend on how many rules a scan lets through.
     """
-    rules = candidates(text, identifiers=identifiers)
-    place = 0
+    scan = scanner(identifiers)
+    rules, place = scan.rules(text), 0
     while place < len(rules):
         rule = rules[place]
         place += 1
         changed = rule.sub(text, counts)
         if changed is not text:
             text, place = changed, 0
-            rules = candidates(text, identifiers=identifiers, after=rule)
+            rules = [later for later in scan.rules(text) if _ORDER[later] > _ORDER[rule]]
     return text
 
 
@@ -143,7 +144,7 @@ def _without_changes(text: str, identifiers: bool, counts: Counter[str] | None) 
         return text
     same = next((place for place, (old, new) in enumerate(zip(text, after, strict=False)) if old != new), 0)
     short = _without_rest(text, same, counts)
-    if all(rule.sub(short, None) is short for rule in candidates(short, identifiers=identifiers)):
+    if all(rule.sub(short, None) is short for rule in scanner(identifiers).rules(short)):
         return short
     return UNSCANNED_MARK
 
@@ -156,21 +157,12 @@ def _without_rest(text: str, place: int, counts: Counter[str] | None) -> str:
     return text[: cut + 1] + UNSCANNED_MARK
 
 
-def candidates(text: str, *, identifiers: bool, after: RedactionRule | None = None) -> Sequence[RedactionRule]:
-    """Return the rules that can match, in the order of application; with `after` only those behind this rule."""
-    rules = scanner(identifiers).rules(text)
-    if after is None:
-        return rules
-    place = _ORDER[after]
-    return [rule for rule in rules if _ORDER[rule] > place]
-
-
 _ORDER = {rule: place for place, rule in enumerate(SECRETS + IDENTIFIERS)}
 _SCANS: dict[bool, Scan] = {}
 
 
 def scanner(identifiers: bool) -> Scan:
-    """Return the scan of the process; it is built once, when the first text is redacted."""
+    """Return the scan of the process; it is built when the first string is redacted."""
     scan = _SCANS.get(identifiers)
     if scan is None:
         scan = _SCANS[identifiers] = Scan(identifiers)
@@ -178,9 +170,14 @@ def scanner(identifiers: bool) -> Scan:
 
 
 class Scan:
-    """The selection of rules, with a memory of short texts that no rule changes: names, types and arguments recur in every trace."""
+    """The selection of rules, with a memory of short texts that no rule changes: names, types and arguments recur in every trace.
 
-    __slots__ = ("_harmless", "_others", "_rules", "_word_flags", "known")
+    Words have flags. A flag is one bit: a condition of rules that a single word meets, or the beginning of a substring.
+    """
+
+    __slots__ = (
+        "_begun", "_find_ascii", "_find_other", "_harmless", "_local", "_long_key", "_meaning", "_others", "_patterns", "_rules", "_shapes", "known",
+    )  # fmt: skip
     MAX_TEXTS = 4_000
     MAX_LENGTH = 256
     MAX_WORDS = 20_000
@@ -190,14 +187,33 @@ class Scan:
 
     def __init__(self, identifiers: bool) -> None:
         rules = self._rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
-        self._word_flags = _WordFlags(rules)
         self.known: set[str] = set()
         """Short texts that no rule changes."""
         self._harmless: set[str] = set()
         self._others: dict[str, int] = {}
+        # By flag: the rules that each of these substrings selects; None means the flag itself.
+        self._meaning: list[list[tuple[str | None, int]]] = []
+        self._long_key = self._new([(None, sum(1 << place for place, rule in enumerate(rules) if rule in BARE))])
+        self._patterns: list[tuple[re.Pattern[str], RedactionRule, int]] = []
+        ascii_needles: dict[str, int] = {}
+        other_needles: dict[str, int] = {}
+        shapes: dict[str, int] = {}
+        for place, rule in enumerate(rules):
+            bit = 1 << place
+            for shape in rule.shapes:
+                shapes[shape] = shapes.get(shape, 0) | bit
+            if rule.word is not None:
+                self._patterns.append((re.compile(rule.word, rule.flags), rule, self._new([(None, bit)])))
+                continue
+            for need in rule.needs:
+                needles = ascii_needles if need.isascii() else other_needles
+                needles[need] = needles.get(need, 0) | bit
+        self._shapes = [(shape, self._new([(None, bits)])) for shape, bits in shapes.items()]
+        self._begun: dict[str, int] = {}
+        self._local: dict[str, list[RedactionRule]] = {}
+        self._find_ascii, self._find_other = self._finder(ascii_needles, rules), self._finder(other_needles, rules)
 
     def rules(self, text: str) -> Sequence[RedactionRule]:
-        """Return the rules that can match; none for a string in memory."""
         return () if text in self.known else self._candidates([text])[0]
 
     def remember(self, texts: Iterable[str]) -> None:
@@ -228,25 +244,19 @@ class Scan:
             words = text.split()
             suspects.append(set() if all_harmless(words) else set(filterfalse(is_harmless, words)))
         flags = self._flags_of(set().union(*suspects))
-        return [self._select(text, words, flags) if words else () for text, words in zip(texts, suspects, strict=True)]
+        return [self._select(text, map(flags.__getitem__, words)) for text, words in zip(texts, suspects, strict=True)]
 
     def _flags_of(self, words: set[str]) -> dict[str, int]:
         """Return the flags of words, and remember those of new words."""
-        flags: dict[str, int] = {}
-        new = []
         others = self._others
-        for word in words:
-            known = others.get(word)
-            if known is None:
-                new.append(word)
-            else:
-                flags[word] = known
-        if not new:
+        flags = {word: seen for word in words if (seen := others.get(word)) is not None}
+        if len(flags) == len(words):
             return flags
+        new = [word for word in words if word not in flags]
         if len(self._harmless) + len(others) > self.MAX_WORDS:
             self._harmless.clear()
             others.clear()
-        for word, seen in zip(new, self._word_flags.of(new), strict=True):
+        for word, seen in zip(new, self._scan_words(new), strict=True):
             flags[word] = seen
             if len(word) > self.LONGEST_WORD:
                 continue
@@ -256,93 +266,23 @@ class Scan:
                 self._harmless.add(word)
         return flags
 
-    def _select(self, text: str, words: set[str], flags: dict[str, int]) -> Sequence[RedactionRule]:
-        seen = 0
-        for word in words:
-            seen |= flags[word]
+    def _select(self, text: str, flags: Iterable[int]) -> Sequence[RedactionRule]:
+        seen = reduce(or_, flags, 0)
         if not seen:
             return ()
-        low = lower(text)
-        rules = [self._rules[place] for place in _places(self._word_flags.rules(seen, low))]
-        return [
-            rule
-            for rule in rules
-            if (not rule.runs or seen & _LONG_RUN) and (not rule.also or _has_any(low, rule.also))
-        ]
-
-
-def _has_any(text: str, parts: tuple[str, ...]) -> bool:
-    for part in parts:  # noqa: SIM110 - twice as fast as any() with a generator
-        if part in text:
-            return True
-    return False
-
-
-def _places(bits: int) -> list[int]:
-    places = []
-    while bits:
-        lowest = bits & -bits
-        places.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return places
-
-
-# Strings as shapes: which characters of keys follow each other, and which kinds of characters do.
-_KEY = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_RUN = "k" * RUN_LENGTH
-_TO_RUNS = bytes(ord("k") if byte in _KEY + b"_-" else byte if byte > 127 else ord(" ") for byte in range(256))
-_LONG_KEY = "k" * 40
-_TO_LONG_KEYS = bytes(ord("k") if byte in _KEY + b"+/" else byte if byte > 127 else ord(" ") for byte in range(256))
-_TO_SHAPE = bytes(
-    ord("0") if byte in b"0123456789" else ord("A") if byte in _KEY[:26] else ord("a") if byte in _KEY[26:52] else byte
-    for byte in range(256)
-)
-_LONG_RUN = 1  # the first flag
-_FEW = 8
-
-
-class _WordFlags:
-    """Flags of words. A flag is one bit: a condition of rules that a single word meets, or the beginning of a substring."""
-
-    __slots__ = ("_begun", "_find_ascii", "_find_other", "_local", "_long_key", "_meaning", "_patterns", "_shapes")
-
-    def __init__(self, rules: tuple[RedactionRule, ...]) -> None:
-        # By flag: the rules that each of these substrings selects; None means the flag itself.
-        self._meaning: list[list[tuple[str | None, int]]] = [[]]
-        self._long_key = self._new([(None, sum(1 << place for place, rule in enumerate(rules) if rule in BARE))])
-        self._patterns: list[tuple[re.Pattern[str], RedactionRule, int]] = []
-        ascii_needles: dict[str, int] = {}
-        other_needles: dict[str, int] = {}
-        shapes: dict[str, int] = {}
-        for place, rule in enumerate(rules):
-            bit = 1 << place
-            for shape in rule.shapes:
-                shapes[shape] = shapes.get(shape, 0) | bit
-            if rule.word is not None:
-                self._patterns.append((re.compile(rule.word, rule.flags), rule, self._new([(None, bit)])))
-                continue
-            for need in rule.needs:
-                needles = ascii_needles if need.isascii() else other_needles
-                needles[need] = needles.get(need, 0) | bit
-        self._shapes = [(shape, self._new([(None, bits)])) for shape, bits in shapes.items()]
-        self._begun: dict[str, int] = {}
-        self._local: dict[str, list[RedactionRule]] = {}
-        self._find_ascii, self._find_other = self._finder(ascii_needles, rules), self._finder(other_needles, rules)
+        low, found = lower(text), 0
+        for flag in _places(seen):
+            for needle, bits in self._meaning[flag]:
+                if needle is None or needle in low:
+                    found |= bits
+        rules = [self._rules[place] for place in _places(found)]
+        return [rule for rule in rules if not rule.also or any(map(low.__contains__, rule.also))]
 
     def _new(self, meaning: list[tuple[str | None, int]]) -> int:
         self._meaning.append(meaning)
         return 1 << len(self._meaning) - 1
 
-    def rules(self, seen: int, low: str) -> int:
-        """Return the bits of the rules of these flags for a lower-case string."""
-        found = 0
-        for flag in _places(seen):
-            for needle, bits in self._meaning[flag]:
-                if needle is None or needle in low:
-                    found |= bits
-        return found
-
-    def of(self, words: list[str]) -> list[int]:
+    def _scan_words(self, words: list[str]) -> list[int]:
         """Return the flags of each word."""
         text = "".join([f"{word} " for word in words])
         low = lower(text)
@@ -350,17 +290,14 @@ class _WordFlags:
         found = [0] * len(words)
         starts = [0, *accumulate([len(word) + 1 for word in words])]
 
-        def mark(find: Callable[[int], int], flag: int, local: Sequence[RedactionRule] = ()) -> bool:
+        def mark(find: Callable[[int], int], flag: int, local: Sequence[RedactionRule] = ()) -> None:
             """Set a flag on each word in which `find` succeeds, unless its rules leave that word unchanged."""
             place = find(0)
-            if place < 0:
-                return False
             while place >= 0:
                 word = bisect_right(starts, place) - 1
                 if not local or any(rule.sub(words[word], None) is not words[word] for rule in local):
                     found[word] |= flag
                 place = find(starts[word + 1])
-            return True
 
         def translate(table: bytes) -> str:
             return data.translate(table).decode("utf-8", "surrogatepass")
@@ -368,13 +305,12 @@ class _WordFlags:
         for part in self._find_ascii(low) | (set() if low.isascii() else self._find_other(low)):
             mark(partial(low.find, part), self._begun[part], self._local.get(part, ()))
         mark(partial(translate(_TO_LONG_KEYS).find, _LONG_KEY), self._long_key)
-        has_runs = mark(partial(translate(_TO_RUNS).find, _RUN), _LONG_RUN)
         if self._shapes:
             shaped = translate(_TO_SHAPE)
             for shape, flag in self._shapes:
                 mark(partial(shaped.find, shape), flag)
         for pattern, rule, flag in self._patterns:
-            if (has_runs or not rule.runs) and any(need in low for need in rule.needs):
+            if any(need in low for need in rule.needs):
                 mark(partial(_place, pattern, text), flag)
         return found
 
@@ -382,8 +318,10 @@ class _WordFlags:
         """Return a function from a lower-case string to the beginnings of substrings in it, each of which has its own flag."""
         tree: dict[str, Any] = {}
         longer: dict[str, list[tuple[str | None, int]]] = {}
-        first_words = {needle: _first_word(needle) for needle in needles}
-        for needle, word in sorted(first_words.items(), key=lambda item: len(item[1])):
+        # The first word of each, with a blank if it ends there, as every word does in the string that is searched.
+        firsts = [(needle, needle.split()[0]) for needle in needles]
+        firsts = [(needle, word if word == needle.lstrip() else f"{word} ") for needle, word in firsts]
+        for needle, word in sorted(firsts, key=lambda item: len(item[1])):
             # The tree holds the shortest text of each beginning; longer ones are searched afterwards.
             shorter = next((word[:end] for end in range(1, len(word)) if word[:end] in longer), word)
             if shorter == word and word not in longer:
@@ -413,10 +351,24 @@ class _WordFlags:
         return begun_in
 
 
-def _first_word(needle: str) -> str:
-    """Return the first word of a substring, with a blank if the word ends there, as every word does in the string that is searched."""
-    word = needle.split()[0]
-    return word if word == needle.lstrip() else f"{word} "
+def _places(bits: int) -> list[int]:
+    places = []
+    while bits:
+        lowest = bits & -bits
+        places.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return places
+
+
+# Strings as shapes: which characters of keys follow each other, and which kinds of characters do.
+_KEY = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_LONG_KEY = "k" * 40
+_TO_LONG_KEYS = bytes(ord("k") if byte in _KEY + b"+/" else byte if byte > 127 else ord(" ") for byte in range(256))
+_TO_SHAPE = bytes(
+    ord("0") if byte in b"0123456789" else ord("A") if byte in _KEY[:26] else ord("a") if byte in _KEY[26:52] else byte
+    for byte in range(256)
+)
+_FEW = 8
 
 
 def _place(pattern: re.Pattern[str], text: str, start: int) -> int:

@@ -92,7 +92,6 @@ class _Walk:
         self.stack: list[tuple[Any, Any, Any, Any]] = []
 
     def run(self, root: object) -> Any:
-        """Return the cleaned value."""
         out: list[Any] = [None]
         stack, unaffected = self.stack, self.unaffected
         stack.append((root, out, 0, None))
@@ -129,7 +128,6 @@ class _Walk:
         return self.remove_secret()
 
     def remove_secret(self) -> str:
-        """Count a secret and return its replacement."""
         if self.counts is not None:
             self.counts["password"] += 1
         return PASSWORD_MARK
@@ -286,16 +284,12 @@ def _pair_name(value: dict[Any, Any]) -> str | None:
     """Return the name of the secret in {"name": "password", "value": …} or {"selector": "#password", "text": …}; None without one."""
     if len(value) > 12 or _VALUE_KEYS.isdisjoint(value):
         return None
-    for key in _NAME_KEYS:
-        name = value.get(key)
-        if type(name) is str and is_secret_name(name):
-            return name
-    if value.get("type") in {"password", "secret"}:
+    named: str | None = next(filter(is_secret_name, map(value.get, _NAME_KEYS)), None)
+    if named is not None:
+        return named
+    described = [name for name in map(value.get, _FIELD_KEYS) if type(name) is str and len(name) <= 200]
+    if value.get("type") in {"password", "secret"} or any(map(_FIELD.search, described)):
         return "password"
-    for key in _FIELD_KEYS:
-        name = value.get(key)
-        if type(name) is str and len(name) <= 200 and _FIELD.search(name):
-            return "password"
     question, answer = value.get("question"), value.get("answer")
     if type(question) is str and type(answer) is str and _FIELD.search(question[-20:]):
         return None if is_word("password", answer, quoted=True) or " " in answer else "password"
@@ -355,23 +349,19 @@ def _is_name(text: str) -> bool:
 
 
 def redacted_arguments(arguments: Mapping[str, Any], *, identifiers: bool) -> tuple[dict[str, Any], dict[str, int]]:
-    """Redact arguments, and count what was removed, so that a record says how much it does not show."""
+    """Redact arguments, and count the characters that were removed from each; structures count as their JSON text."""
     before = dict(arguments)
     after: dict[str, Any] = redact_value(before, identifiers=identifiers)
-    counts = {name: _count_removed(old, new) for (name, new), old in zip(after.items(), before.values(), strict=True)}
-    return after, {name: count for name, count in counts.items() if count}
+    counts: dict[str, int] = {}
+    for (name, new), old in zip(after.items(), before.values(), strict=True):
+        if new is not old and new != old:
+            text, clean = to_text(old), to_text(new)
+            marks = sum(map(len, _MARKS.findall(clean))) - sum(map(len, _MARKS.findall(text)))
+            counts[name] = max(len(text) - len(clean) + marks, 1)
+    return after, counts
 
 
 _MARKS = re.compile(r"\[REDACTED:[^\[\]]*\]")
-
-
-def _count_removed(before: object, after: object) -> int:
-    """Number of characters of a JSON value that are not in its redacted form; for structures, of their JSON text."""
-    if before is after or before == after:
-        return 0
-    text, clean = to_text(before), to_text(after)
-    marks = sum(map(len, _MARKS.findall(clean))) - sum(map(len, _MARKS.findall(text)))
-    return max(len(text) - len(clean) + marks, 1)
 
 
 class Redactor:

@@ -15,26 +15,15 @@ from hypothesis import strategies as st
 from grace_kp.trace import Redactor, redact, redact_text, redact_value, storable, texts_in
 from grace_kp.trace.redaction import _scan
 from grace_kp.trace.redaction._patterns import IDENTIFIERS
-from grace_kp.trace.redaction._rule import RedactionRule
-from grace_kp.trace.redaction._scan import SECRETS, Scan, _WordFlags
+from grace_kp.trace.redaction._scan import SECRETS, Scan
 from tests.exhaustive import examples
 from tests.trace.redaction.contexts import CONTEXTS
-from tests.trace.redaction.corpus import HARMLESS, JSON, TOKENS, structures
+from tests.trace.redaction.corpus import HARMLESS, JSON, TOKENS
 
 RULES = [
     rule for rule in SECRETS + IDENTIFIERS if "A3T" not in rule.pattern
 ]  # its lookahead is too much for a generator
 SCAN = Scan(identifiers=True)
-
-
-@given(st.data())
-@settings(examples(120), suppress_health_check=list(HealthCheck))
-def test_the_scan_leaves_out_no_rule_that_matches(data):
-    """Texts are generated from the rules' own patterns."""
-    rule = data.draw(st.sampled_from(RULES))
-    text = data.draw(st.from_regex(re.compile(rule.pattern, rule.flags)))
-    if rule.sub(text, None) != text:
-        assert any(found is rule for found in SCAN.rules(text))
 
 
 PIECES = st.sampled_from(
@@ -142,29 +131,6 @@ def test_the_work_is_linear_in_the_number_of_keys_that_become_equal():
     assert more < 2.5 * few
 
 
-NEEDED = sorted({need for rule in SECRETS + IDENTIFIERS if rule.word is None for need in rule.needs})
-
-
-def finder():
-    """Return a scan with one rule for each substring."""
-    scan = Scan(identifiers=False)
-    scan._rules = tuple(RedactionRule("api_key", need, "", needs=(need,)) for need in NEEDED)
-    scan._word_flags = _WordFlags(scan._rules)
-    return scan
-
-
-FINDER = finder()
-
-
-@given(st.lists(st.sampled_from(NEEDED) | st.text("abk-_. \n\t\x1c\u3000", max_size=6), max_size=6).map("".join))
-@examples(60)
-def test_the_memory_of_words_hides_no_substring(text):
-    """Whatever words have occurred before, every substring of a rule is found, over several words, too. Others cost time only."""
-    expected = {need for need in NEEDED if need in text}
-    for _ in range(2):
-        assert expected <= {rule.vendor for rule in FINDER.rules(text)}
-
-
 TEXTS = st.lists(
     st.sampled_from(
         [text for _, text, _ in CONTEXTS]
@@ -178,11 +144,10 @@ TEXTS = st.lists(
 
 
 @pytest.fixture
-def scan(monkeypatch):
+def scan():
     """A scan with an empty memory."""
-    found = Scan(identifiers=True)
-    monkeypatch.setattr(_scan, "_SCANS", {True: found})
-    return found
+    _scan._SCANS.clear()
+    return _scan.scanner(True)
 
 
 def alone(values):
@@ -225,6 +190,7 @@ def test_no_text_that_a_rule_matches_is_unaffected(scan, data):
     text = data.draw(st.from_regex(re.compile(rule.pattern, rule.flags & ~re.ASCII)))
     before, after = data.draw(st.sampled_from(HARMLESS)), data.draw(st.text(max_size=4))
     if rule.sub(text, None) != text:
+        assert any(found is rule for found in SCAN.rules(text))
         assert text not in scan.expect([before, text, after])
 
 
@@ -233,12 +199,6 @@ def test_no_text_that_a_rule_matches_is_unaffected(scan, data):
 def test_values_are_redacted_as_without_a_scan_of_their_texts(values):
     """Names, pairs and lists of arguments mean the same."""
     assert alone(values) == together(values)
-
-
-@pytest.mark.parametrize(("label", "value", "secret"), structures())
-def test_no_secret_in_a_value_is_passed_over(label, value, secret):
-    """Neither those that only their names give away."""
-    assert alone([value]) == together([value]), label
 
 
 def test_a_secret_that_only_its_name_gives_away_is_removed_though_its_text_is_harmless():

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.trace import Redaction, cut, redact, redact_text
-from grace_kp.trace.redaction._patterns import IDENTIFIERS
-from grace_kp.trace.redaction._scan import MAX_CHARACTERS, SECRETS, UNSCANNED_MARK, Scan
-from grace_kp.trace.redaction._vendors import BUSINESS, CLOUDS, DEVELOPMENT, MODELS
+from grace_kp.trace.redaction._scan import MAX_CHARACTERS, UNSCANNED_MARK, Scan
+from grace_kp.trace.redaction._vendors import FORMATS
 from tests.trace.redaction.corpus import FRAGMENTS, IDENTIFIER_FORMS, SECRET_FORMS
 from tests.trace.redaction.corpus import IDENTIFIERS as NUMBERS
 
@@ -96,18 +95,11 @@ def test_ordinary_text_does_not_suffer(text):
     assert redact_text(text, identifiers=True) is text
 
 
-SCAN = Scan(identifiers=True)
-
-
 @given(st.lists(FRAGMENTS | st.text(max_size=8), max_size=8).map("".join))
-def test_redaction_is_idempotent_and_the_scan_is_complete(text):
-    """Twice is as once; and a rule that the scan leaves out changes nothing."""
+def test_redaction_is_idempotent(text):
     for level in ("private", "aggregated"):
         once = redact(text, level).text
         assert Redaction(once, {}) == redact(once, level)
-    kept = {id(rule) for rule in SCAN.rules(text)}
-    for rule in SECRETS + IDENTIFIERS:
-        assert id(rule) in kept or rule.sub(text, None) == text, rule.vendor
 
 
 def test_bad_arguments_are_refused():
@@ -165,10 +157,9 @@ def test_rules_that_never_settle_lose_the_rest(monkeypatch):
         def sub(self, text, counts):
             return text.replace("x!", "xx!", 1) if len(text) < 500 else text
 
-    monkeypatch.setattr(
-        "grace_kp.trace.redaction._scan.candidates",
-        lambda text, *, identifiers, after=None: [] if after else [Growing()],
-    )
+    growing = Growing()
+    monkeypatch.setattr("grace_kp.trace.redaction._scan._ORDER", {growing: 0})
+    monkeypatch.setattr(Scan, "rules", lambda self, text: [growing])
     assert f"some words {UNSCANNED_MARK}" == redact_text("some words ax! and others", identifiers=False)
 
 
@@ -312,5 +303,4 @@ def test_secrets_go(text, expected):
 
 def test_every_format_is_found_by_its_own_needles():
     """The pure scan looks for these texts in lower case first, so a format without any would never be tried."""
-    rows = [row for rows in (CLOUDS, DEVELOPMENT, MODELS, BUSINESS) for row in rows]
-    assert [] == [row.pattern for row in rows if not row.needs or row.needs != row.needs.lower()]
+    assert [] == [row.pattern for row in FORMATS if not row.needs or row.needs != row.needs.lower()]
