@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import EmbedderError, JudgeError, check_whole
 from grace_kp.models._google import GoogleCaller
-from grace_kp.models._memory import REMEMBERED, Memory
+from grace_kp.models._memory import REMEMBERED, RememberingEmbedder
 from grace_kp.protocols import JudgeReply
 from grace_kp.trace import redact_text
 
@@ -50,7 +50,7 @@ class GeminiJudge:
         attempts: int = ATTEMPTS,
     ) -> None:
         if not isinstance(model, str) or not model:
-            raise ValueError(f"model must be a non-empty text (got {model!r})")
+            raise ValueError(f"model must be a non-empty string (got {model!r})")
         self.model = model
         self._caller = GoogleCaller(api_key=api_key, base_url=base_url, timeout=timeout, attempts=attempts)
 
@@ -135,7 +135,7 @@ BATCH = 100
 MAX_CHARS = 8_000
 
 
-class GeminiEmbedder:
+class GeminiEmbedder(RememberingEmbedder):
     """Embeds texts by Gemini, up to 100 in one request. Secrets and identifiers are redacted before they are sent.
 
     Args:
@@ -160,24 +160,15 @@ class GeminiEmbedder:
         remember: int = REMEMBERED,
     ) -> None:
         check_whole("dimensions", dimensions)
+        super().__init__(remember)
         self.model = model
         self._dimensions = dimensions
         self._caller = GoogleCaller(api_key=api_key, base_url=base_url, timeout=timeout, attempts=attempts)
-        self._memory = Memory(remember)
 
     @property
     def dimensions(self) -> int:
         """Length of every vector."""
         return self._dimensions
-
-    def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """Return one row per text, shape (n, dimensions), float32.
-
-        Raises:
-            EmbedderError: the service failed, or returned other vectors.
-            MissingExtra: the extra `gemini` is not installed.
-        """
-        return self._memory.embed(texts, lambda: self._dimensions, self._rows)
 
     def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]:
         import numpy as np

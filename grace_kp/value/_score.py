@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from grace_kp.errors import InvalidTrace, is_unit
 from grace_kp.levels import StepType
@@ -19,56 +19,12 @@ from grace_kp.value._cache import VectorCache
 from grace_kp.value._weights import DEFAULT_PROFILE, profile_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
     from grace_kp.protocols import EmbedderLike
     from grace_kp.trace import ReasoningTrace
-
-
-class Shape(NamedTuple):
-    """The properties of a trace that the overrides depend on."""
-
-    steps: int
-    """Number of steps."""
-    types: set[str]
-    """The distinct types of the steps."""
-    recoveries: int
-    """Number of steps of type error_recovery."""
-    uses_tools: bool
-    """Whether any step has a tool."""
-    unique_tools: int
-    """Number of distinct tools."""
-    success: bool
-
-
-class Override(NamedTuple):
-    """A rule: when it applies, and how it changes the score."""
-
-    name: str
-    applies: Callable[[Shape], bool]
-    adjust: Callable[[float], float]
-
-
-OVERRIDES = (
-    Override(
-        "single_thought",
-        lambda shape: shape.steps == 1 and "thought" in shape.types,
-        lambda score: 0.1,  # noqa: ARG005 — for any score
-    ),
-    # The text of the source says "two or more recoveries", but its code says more than two. The code counts.
-    Override(
-        "error_recovery_bonus",
-        lambda shape: shape.recoveries > 2 and shape.success,
-        lambda score: min(1.0, score + 0.1),
-    ),
-    Override(
-        "low_tool_diversity",
-        lambda shape: shape.uses_tools and shape.unique_tools <= 1,
-        lambda score: max(0.0, score - 0.1),
-    ),
-)
 
 
 FALLBACK_NOVELTY = 0.5
@@ -294,13 +250,18 @@ def _calculate(
         + diversity * weights.tool_diversity
         + outcome * weights.outcome_confidence
     )
-    # The weights may sum to slightly more than 1.
-    score, shape = min(1.0, score), Shape(steps, types, recoveries, bool(tools), unique_tools, success)
-    overrides: tuple[str, ...] = ()
-    for name, applies, adjust in OVERRIDES:
-        if applies(shape):
-            score = adjust(score)
-            overrides += (name,)
+    score = min(1.0, score)  # the weights may sum to slightly more than 1
+    overrides: list[str] = []
+    if steps == 1 and "thought" in types:
+        overrides.append("single_thought")
+        score = 0.1
+    # The text of the source says "two or more recoveries", but its code says more than two. The code counts.
+    if recoveries > 2 and success:
+        overrides.append("error_recovery_bonus")
+        score = min(1.0, score + 0.1)
+    if tools and unique_tools <= 1:
+        overrides.append("low_tool_diversity")
+        score = max(0.0, score - 0.1)
     return ValueScore(
         score=score,
         complexity=complexity,
@@ -308,7 +269,7 @@ def _calculate(
         tool_diversity=diversity,
         outcome_confidence=outcome,
         profile=profile,
-        overrides=overrides,
+        overrides=tuple(overrides),
         novelty_fallback=fallback,
     )
 

@@ -6,10 +6,10 @@ The five built-in profiles come from KnowledgePulse; users can register more. No
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
-from threading import Lock
+from types import MappingProxyType
 
 DEFAULT_PROFILE = "default"
 SUM_TOLERANCE = 1e-6
@@ -50,41 +50,14 @@ def _weight(name: str, value: object) -> float:
     return float(value)
 
 
-class _Registry(Mapping[str, ScoringWeights]):
-    """All profiles by name. Reads need no lock, because a registration replaces the table and does not change it."""
-
-    __slots__ = ("_lock", "_table")
-
-    def __init__(self, table: dict[str, ScoringWeights]) -> None:
-        self._lock = Lock()
-        self._table = table
-
-    def __getitem__(self, name: str) -> ScoringWeights:
-        return self._table[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def __repr__(self) -> str:
-        return f"WEIGHT_PROFILES({self._table!r})"
-
-    def _put(self, name: str, weights: ScoringWeights) -> None:
-        with self._lock:
-            self._table = {**self._table, name: weights}
-
-
-WEIGHT_PROFILES = _Registry(
-    {
-        DEFAULT_PROFILE: ScoringWeights(0.25, 0.35, 0.15, 0.25),
-        "finance": ScoringWeights(0.20, 0.25, 0.10, 0.45),
-        "code": ScoringWeights(0.20, 0.30, 0.30, 0.20),
-        "medical": ScoringWeights(0.15, 0.20, 0.10, 0.55),
-        "customer_service": ScoringWeights(0.20, 0.30, 0.20, 0.30),
-    }
-)
+_PROFILES = {
+    DEFAULT_PROFILE: ScoringWeights(0.25, 0.35, 0.15, 0.25),
+    "finance": ScoringWeights(0.20, 0.25, 0.10, 0.45),
+    "code": ScoringWeights(0.20, 0.30, 0.30, 0.20),
+    "medical": ScoringWeights(0.15, 0.20, 0.10, 0.55),
+    "customer_service": ScoringWeights(0.20, 0.30, 0.20, 0.30),
+}
+WEIGHT_PROFILES: Mapping[str, ScoringWeights] = MappingProxyType(_PROFILES)
 """The weight profiles by task domain: a read-only, live view of what is registered."""
 
 
@@ -99,8 +72,8 @@ def register_profile(name: str, weights: ScoringWeights | Mapping[str, float]) -
         ValueError: the name is empty, or the weights cannot be used; nothing is registered then.
     """
     if not isinstance(name, str) or not name:
-        raise ValueError(f"a profile's name must be a non-empty text (got {name!r})")
-    WEIGHT_PROFILES._put(name, weights if isinstance(weights, ScoringWeights) else _read(weights))
+        raise ValueError(f"a profile's name must be a non-empty string (got {name!r})")
+    _PROFILES[name] = weights if isinstance(weights, ScoringWeights) else _read(weights)
 
 
 def _read(weights: Mapping[str, float]) -> ScoringWeights:
@@ -116,6 +89,5 @@ def _read(weights: Mapping[str, float]) -> ScoringWeights:
 
 def profile_for(domain: str) -> tuple[str, ScoringWeights]:
     """Return name and weights of the profile for a task domain, matched exactly; an unknown domain takes `default`."""
-    table = WEIGHT_PROFILES._table
-    weights = table.get(domain)
-    return (domain, weights) if weights is not None else (DEFAULT_PROFILE, table[DEFAULT_PROFILE])
+    name = domain if domain in _PROFILES else DEFAULT_PROFILE
+    return name, _PROFILES[name]
