@@ -9,11 +9,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from grace_kp.judge._agreement import SourceAgreementCalculator, agreement_of
     from grace_kp.judge._budget import JudgeSpending, SpendingLimit
     from grace_kp.judge._cache import JudgementCache
     from grace_kp.judge._client import acall_judge, call_judge
-    from grace_kp.judge._evaluators import LLMSelfEvaluator, QueryCoverageCalculator, StepJudge
+    from grace_kp.judge._evaluators import (
+        LLMSelfEvaluator,
+        QueryCoverageCalculator,
+        SourceAgreementCalculator,
+        StepJudge,
+        agreement_of,
+    )
     from grace_kp.judge._prompts import INVISIBLE, MAX_CHARS, RULES, Prompt, build_prompt, fence_texts, language_of
     from grace_kp.judge._reply import parse_reply
 
@@ -39,11 +44,10 @@ __all__ = [
 ]
 
 _NAMES = {
-    "_agreement": "SourceAgreementCalculator agreement_of",
     "_budget": "JudgeSpending SpendingLimit",
     "_cache": "JudgementCache",
     "_client": "acall_judge call_judge",
-    "_evaluators": "LLMSelfEvaluator QueryCoverageCalculator StepJudge",
+    "_evaluators": "LLMSelfEvaluator QueryCoverageCalculator SourceAgreementCalculator StepJudge agreement_of",
     "_prompts": "INVISIBLE MAX_CHARS RULES Prompt build_prompt fence_texts language_of",
     "_reply": "parse_reply",
 }

@@ -258,7 +258,7 @@ class JudgeClient:
     def _read(self, request: _Request, reply: object) -> Judgements:
         call: dict[str, Any] = {
             "attempts": getattr(reply, "attempts", 1),
-            "latency_ms": _elapsed_ms(request.started),
+            "latency_ms": elapsed_ms(request.started),
             "model": getattr(reply, "model", None) or self.model,
             "tokens_in": getattr(reply, "tokens_in", None),
             "tokens_out": getattr(reply, "tokens_out", None),
@@ -283,7 +283,7 @@ class JudgeClient:
         cost = {name: vars(error).get(name) for name in ("attempts", "tokens_in", "tokens_out")}
         known = {name: count for name, count in cost.items() if isinstance(count, int)}
         failed = Evaluation.failed(
-            redact_text(message, identifiers=True), latency_ms=_elapsed_ms(request.started), model=self.model, **known
+            redact_text(message, identifiers=True), latency_ms=elapsed_ms(request.started), model=self.model, **known
         )
         judgements = dict.fromkeys(request.names, replace(failed, tokens_in=None, tokens_out=None))
         judgements[request.names[0]] = failed  # the cost is counted once, as in `_read`
@@ -300,7 +300,7 @@ class JudgeClient:
 
 def _without_cost(judgements: Judgements, started: float) -> Judgements:
     """Return the judgements of an identical request, which bears their cost."""
-    free: dict[str, Any] = {"attempts": 0, "latency_ms": _elapsed_ms(started), "tokens_in": None, "tokens_out": None}
+    free: dict[str, Any] = {"attempts": 0, "latency_ms": elapsed_ms(started), "tokens_in": None, "tokens_out": None}
     return {name: replace(item, cached=not item.fallback, **free) for name, item in judgements.items()}
 
 
@@ -344,7 +344,8 @@ def _total(counts: list[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _elapsed_ms(started: float) -> float:
+def elapsed_ms(started: float) -> float:
+    """Return the milliseconds since a reading of the performance counter."""
     return round((time.perf_counter() - started) * 1e3, 3)
 
 

@@ -15,7 +15,7 @@ CATCH_ALL = {
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
     "grace_kp/cli/_approval_work.py": "an action of the user's that fails is reported, and the next one runs all the same",
     "grace_kp/cli/_inputs.py": "a module of the user's on being imported",
-    "grace_kp/judge/_agreement.py": "whatever an embedder does ends in the documented fallback",
+    "grace_kp/judge/_evaluators.py": "whatever an embedder does ends in the documented fallback",
     "grace_kp/judge/_client.py": "whatever a judge does ends in the documented fallback",
     "grace_kp/background/_calls.py": "carries what a call raised from its thread to the one that waits",
     "grace_kp/background/_process.py": "what fails at exit must not keep the rest from finishing, nor turn the report of a loss into an exception",
