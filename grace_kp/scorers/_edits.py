@@ -67,15 +67,8 @@ class Block:
         _check(self.content, str, "a block's content must be a string")
 
 
-class _SearchMemory:
-    """Searches of a result's pages, remembered while a suite evaluates it; not part of the record."""
-
-    __slots__ = ("_searches",)
-    _searches: dict[Any, bool | None] | None
-
-
 @dataclass(frozen=True, slots=True)
-class EditResult(_SearchMemory):
+class EditResult:
     """The edits of a run, and the documents before and after.
 
     Raises:
