@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 from grace_kp.errors import MissingExtra
 from grace_kp.pages import Curve, Plane, curves, named_bars, page, printable, safe, table
-from grace_kp.rubric._compare import VARIANT, Recommendation, compare, evidence_table, verdict_html, warnings_html
-from grace_kp.rubric._statistics import bootstrap_interval
+from grace_kp.rubric._compare import (
+    VARIANT,
+    Recommendation,
+    bootstrap_interval,
+    compare,
+    evidence_table,
+    verdict_html,
+    warnings_html,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

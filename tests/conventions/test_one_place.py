@@ -45,7 +45,7 @@ CATCH_ALL = {
     "grace_kp/runtime/_scoring.py": "a scorer of the user's that fails is told in the trace, and the others go on",
     "grace_kp/scorers/_cases.py": "details of the user's scorers on being shown, and errors that cannot be sent to another process",
     "grace_kp/scorers/_patterns.py": "whatever a pattern makes the package raise that reads it is one error of ours",
-    "grace_kp/scorers/_entry.py": "a scorer that fails counts as 0, and the report says why",
+    "grace_kp/scorers/_suite.py": "a scorer that fails counts as 0, and the report says why",
     "grace_kp/scorers/_suite_file.py": "a factory that fails is reported with its line",
     "grace_kp/runtime/_writer.py": "a run that cannot be finished and a store that fails are reported, never raised into the agent",
     "grace_kp/trace/_render.py": "foreign objects may raise anything on being shown",
