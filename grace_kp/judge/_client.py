@@ -67,7 +67,9 @@ async def _reply(judge: JudgeLike | None, prompt: str, vary: bool, fields: Seque
         reply: Awaitable[Any] = ask_async(prompt, vary=vary, fields=fields)
     else:
         ask = _question(judge, vary, fields)
-        reply = ask(prompt) if _is_async(ask) else in_thread(lambda: ask(prompt), name=THREAD)
+        call = getattr(ask, "__call__", None)  # noqa: B004 — the method of an object that is called like a function
+        is_async = inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(call)
+        reply = ask(prompt) if is_async else in_thread(lambda: ask(prompt), name=THREAD)
     found = await reply
     return await found if inspect.isawaitable(found) else found
 
@@ -77,10 +79,6 @@ def _question(judge: JudgeLike | None, vary: bool, fields: Sequence[str]) -> Cal
     if callable(ask):
         return lambda prompt: ask(prompt, vary=vary, fields=fields)
     return cast("Callable[[str], Any]", judge)
-
-
-def _is_async(call: object) -> bool:
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
 
 
 def _too_late(timeout: float | None) -> JudgeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +15,7 @@ from grace_kp.judge._client import JudgeClient, elapsed_ms
 from grace_kp.trace import describe_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -29,7 +30,16 @@ SURE_SEARCH = 0.9
 _BOTH = ("score", "coverage")
 
 
-class LLMSelfEvaluator(JudgeClient):
+class _QueryJudge(JudgeClient):
+    def _query_prompt(self, kind: str, query: object, answer: object, sources: Any = None) -> Prompt:
+        """Return a prompt over query, answer and sources, which may be one string or a collection of strings."""
+        is_collection = isinstance(sources, Iterable) and not isinstance(sources, str | bytes)
+        listed = [] if sources is None else list(sources)[:MAX_SOURCES] if is_collection else [sources]
+        texts = [("question", query), ("answer", answer), *(("source", source) for source in listed)]
+        return self.prompt(kind, texts, query=query)
+
+
+class LLMSelfEvaluator(_QueryJudge):
     """Judges how reliable an answer is, 0 to 1, by asking a model once, at temperature 0.
 
     Every failure (no judge, an error, a timeout, an unparsable reply, the spending limit) gives 0.5, and the detailed form says so.
@@ -109,11 +119,8 @@ class LLMSelfEvaluator(JudgeClient):
         """Return how much of the query the answer covers, as `QueryCoverageCalculator` does."""
         return self.ask(self._query_prompt("coverage", query, answer), ("score",), run)["score"]
 
-    def _query_prompt(self, kind: str, query: object, answer: object, sources: object = None) -> Prompt:
-        return self.prompt(kind, titled_texts(query, answer, sources), query=query)
 
-
-class QueryCoverageCalculator(JudgeClient):
+class QueryCoverageCalculator(_QueryJudge):
     """Judges how much of a query an answer covers, 0 to 1. Arguments and failures are as for `LLMSelfEvaluator`."""
 
     def calculate(self, query: str, answer: str) -> float:
@@ -122,8 +129,7 @@ class QueryCoverageCalculator(JudgeClient):
 
     def calculate_detailed(self, query: str, answer: str, *, run: str | None = None) -> Evaluation:
         """Return the judgement with its reason, its cost, and whether it is a fallback and why."""
-        prompt = self.prompt("coverage", titled_texts(query, answer), query=query)
-        return self.ask(prompt, ("score",), run)["score"]
+        return self.ask(self._query_prompt("coverage", query, answer), ("score",), run)["score"]
 
     async def acalculate(self, query: str, answer: str) -> float:
         """Calculate as `calculate` does, without blocking the event loop."""
@@ -131,8 +137,7 @@ class QueryCoverageCalculator(JudgeClient):
 
     async def acalculate_detailed(self, query: str, answer: str, *, run: str | None = None) -> Evaluation:
         """Calculate as `calculate_detailed` does, without blocking the event loop."""
-        prompt = self.prompt("coverage", titled_texts(query, answer), query=query)
-        return (await self.aask(prompt, ("score",), run))["score"]
+        return (await self.aask(self._query_prompt("coverage", query, answer), ("score",), run))["score"]
 
     evaluate_detailed = calculate_detailed
     aevaluate_detailed = acalculate_detailed
@@ -161,17 +166,6 @@ class StepJudge(JudgeClient):
         """Judge as `llm_calculate` does, without blocking the event loop."""
         prompt = self.prompt("step", _step_texts(factors, purpose, output), query=purpose)
         return _at_least_search((await self.aask(prompt, ("score",), run))["score"], factors)
-
-
-def titled_texts(query: object, answer: object, sources: object = None) -> list[tuple[str, object]]:
-    """Return query, answer and sources as titled texts; sources may be one string or a collection of strings."""
-    texts = [("question", query), ("answer", answer)]
-    if sources is None:
-        return texts
-    listed: Iterable[object] = [sources]
-    if not isinstance(sources, str | bytes) and hasattr(sources, "__iter__"):
-        listed = list(sources)[:MAX_SOURCES]
-    return texts + [("source", source) for source in listed]
 
 
 def _step_texts(factors: ConfidenceFactors, purpose: str, output: object) -> list[tuple[str, object]]:

@@ -11,12 +11,13 @@ from grace_kp.scorers._edits import (
     operations_from_trace,
     result_from_trace,
 )
+from grace_kp.scorers._entry import Entry, Result, SuiteError, register
 from grace_kp.scorers._hallucination import AntiHallucination
 from grace_kp.scorers._on_traces import OnTraces
 from grace_kp.scorers._operations import OperationAccuracy, TargetBlockPrecision
 from grace_kp.scorers._outcome import ContentQuality, OperationResult, ResponseTime
 from grace_kp.scorers._patterns import PatternError
-from grace_kp.scorers._suite import Entry, Result, Suite, SuiteError, SuiteReport, assert_passes, register
+from grace_kp.scorers._suite import Suite, SuiteReport, assert_passes
 
 __all__ = [
     "AntiHallucination", "Block", "Case", "CaseError", "ContentQuality", "EditExpectation", "EditResult", "Entry",

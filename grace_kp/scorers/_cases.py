@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from grace_kp.scorers._suite import Result, Suite
+    from grace_kp.scorers._entry import Result
+    from grace_kp.scorers._suite import Suite
 
 
 _CASE = frozenset({"id", "actual", "trace", "inputs", "expected"})

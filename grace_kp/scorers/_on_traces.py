@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import SettingsError, brief
 from grace_kp.scorers._edits import EditExpectation, result_from_trace
-from grace_kp.scorers._suite import Entry, Suite
+from grace_kp.scorers._entry import Entry
+from grace_kp.scorers._suite import Suite
 from grace_kp.trace import render
 
 if TYPE_CHECKING:
-    from grace_kp.scorers._suite import Result
+    from grace_kp.scorers._entry import Result
     from grace_kp.trace import ReasoningTrace
 
     Expected = EditExpectation | Mapping[str, EditExpectation] | Callable[[ReasoningTrace], Any] | None

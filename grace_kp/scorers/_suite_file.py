@@ -8,8 +8,8 @@ from pydantic import ConfigDict
 
 from grace_kp.errors import GraceError, MissingExtra, brief
 from grace_kp.scorers._edits import is_number
+from grace_kp.scorers._entry import BUILT_IN, REGISTERED, Entry, SuiteError
 from grace_kp.scorers._patterns import PatternError
-from grace_kp.scorers._suite import BUILT_IN, REGISTERED, Entry, SuiteError
 from grace_kp.trace import SourceFields, SourceFile, describe_error, yaml_package
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ KNOWN = {
     "grace_kp/integrations/langchain/_node.py:_NODES": "numbers the calls of each node that LangGraph runs, up to a bound",
     "grace_kp/integrations/langchain/_tool_guard.py:_GUARD": "the context variable that LangChain reads the guard from",
     "grace_kp/integrations/langchain/_handler.py:_EVERYWHERE": "the context variable that LangChain reads its handlers from",
-    "grace_kp/scorers/_suite.py:REGISTERED": "a public registry: scorers are registered for the whole process",
+    "grace_kp/scorers/_entry.py:REGISTERED": "a public registry: scorers are registered for the whole process",
     "grace_kp/trace/redaction/_scan.py:_SCANS": "keeps what is built once per process from a constant table",
     "grace_kp/trace/redaction/_names.py:_KNOWN_NAMES": "remembers the answers of a pure function, up to a bound",
-    "grace_kp/value/_weights.py:_PROFILES": "a public registry: profiles are registered for the whole process",
+    "grace_kp/value/_score.py:_PROFILES": "a public registry: profiles are registered for the whole process",
 }
 CHANGING = {
     "ContextVar", "Lock", "RLock", "Event", "Condition", "Semaphore", "local", "count", "cycle", "Queue", "SimpleQueue",

@@ -19,7 +19,7 @@ pytest.importorskip("google.genai")
 anyio = pytest.importorskip("anyio")
 httpx = pytest.importorskip("httpx")
 import grace_kp as gk  # noqa: E402
-from grace_kp.models import _google  # noqa: E402
+from grace_kp.models import _gemini  # noqa: E402
 from tests.models.gemini import BOTH, KEY, answer, judged, refusal  # noqa: E402
 
 
@@ -295,7 +295,7 @@ async def test_a_connection_that_is_being_closed_is_closed_also_when_the_deadlin
             closed.append(True)
         await asyncio.sleep(60)
 
-    caller = _google.GoogleCaller(api_key=KEY, base_url=None, timeout=0.01, attempts=1)
+    caller = _gemini.GoogleCaller(api_key=KEY, base_url=None, timeout=0.01, attempts=1)
     with pytest.raises(gk.JudgeError, match=r"did not answer within 0\.01 s"):
         await caller.acall(work)
     assert [True] == closed
@@ -303,7 +303,7 @@ async def test_a_connection_that_is_being_closed_is_closed_also_when_the_deadlin
 
 @BOTH
 def test_a_reply_that_is_too_large_is_not_read_to_its_end(wire, monkeypatch, sync):
-    monkeypatch.setattr(_google, "MAX_REPLY_BYTES", 100)
+    monkeypatch.setattr(_gemini, "MAX_REPLY_BYTES", 100)
     wire.mock(return_value=httpx.Response(200, content=json.dumps(answer()).encode()))
     made = judged(sync=sync)
     assert made.fallback

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp import scorers as sc
-from grace_kp.scorers import Result, SuiteReport, _suite
+from grace_kp.scorers import Result, SuiteReport, _entry
 from tests.pages.reading import Elements, problems
 from tests.scorers.records import BAD, GOOD, NEEDS_REGEX, Odd, done, op, wanted
 
@@ -187,7 +187,7 @@ def registered():
 
     yield register
     for name in names:
-        _suite.REGISTERED.pop(name)
+        _entry.REGISTERED.pop(name)
 
 
 @pytest.fixture
