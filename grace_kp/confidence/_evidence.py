@@ -191,9 +191,6 @@ class RunEvidence:
         self._add_sources(results.sources)
 
     def _keep_worst(self, searches: list[tuple[int, float, dict[str, Any]]]) -> None:
-        if not self._worst:
-            self._worst = [*searches]
-            return
         kept: list[tuple[int, float, dict[str, Any]]] = []
         for search in sorted([*self._worst, *searches], key=itemgetter(0)):
             while kept and kept[-1][1] >= search[1]:

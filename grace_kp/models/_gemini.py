@@ -228,14 +228,7 @@ def find_api_key() -> str | None:
 
 
 class GoogleCaller:
-    """Makes calls with the Google client, sync and async.
-
-    Args:
-        api_key: the key; None takes GEMINI_API_KEY or GOOGLE_API_KEY from the environment at the first call.
-        base_url: another address of the service, such as a proxy's.
-        timeout: seconds for a call with all its retries.
-        attempts: number of attempts at most.
-    """
+    """Makes calls with the Google client, sync and async. The arguments are those of `GeminiJudge`."""
 
     def __init__(self, *, api_key: str | None, base_url: str | None, timeout: float, attempts: int) -> None:
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):

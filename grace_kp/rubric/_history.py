@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 from grace_kp.errors import GraceError, InvalidHistory
 from grace_kp.pages import printable
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare, converged
-from grace_kp.rubric._variants import Detection, Document, Problem, Run, TestSet, Variant
+from grace_kp.rubric._variants import Document, Problem, Run, TestSet, Variant
 from grace_kp.trace import whole_file
 
 if TYPE_CHECKING:
@@ -220,12 +220,13 @@ def _code(character: str) -> str:
 def unescape_cell(text: str) -> str:
     """Return the string that a cell or heading contains."""
     controls = {"n": "\n", "r": "\r"}
-    return _ESCAPE.sub(lambda match: _character(match[1]) if match[1] else controls.get(match[2], match[2]), text)
 
+    def character(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(code) if (code := int(match[1], 16)) < 0x110000 else "\ufffd"
+        return controls.get(match[2], match[2])
 
-def _character(code: str) -> str:
-    number = int(code, 16)
-    return chr(number) if number < 0x110000 else "\ufffd"
+    return _ESCAPE.sub(character, text)
 
 
 def _cells(line: str) -> tuple[str, ...]:
@@ -378,12 +379,8 @@ def _read_run(row: MarkdownRow, number: int, test_set: TestSet) -> Run:
     if row.whole_number(1) != number:
         raise row.error(f"this should be run {number}")
     with row.place_errors():
-        document, symbols = test_set.document(row.cells[0]), row.cells[2]
-        problems = [problem.id for problem in document.problems]
-        if len(symbols) != len(problems):
-            raise row.error(f"{document.id} has {len(problems)} problems, and {len(symbols)} are judged")
-        judgements = {problem: Detection.of(symbol) for problem, symbol in zip(problems, symbols, strict=True)}
-        run = Run(document.id, judgements, row.whole_number(3), row.whole_number(4))
+        document = test_set.document(row.cells[0])
+        run = Run(document.id, document.judgements_of(row.cells[2]), row.whole_number(3), row.whole_number(4))
     score = row.number(5)
     if abs(score - run.score) > 0.005:
         raise row.error(f"the score is {score:g} on the page and {run.score:g} in the run")

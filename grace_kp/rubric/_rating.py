@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
 
 from grace_kp.errors import GraceError, brief, check_whole
@@ -104,12 +105,8 @@ def agreement_of(pairs: Iterable[tuple[Detection, Detection]]) -> Agreement:
     # In whole numbers, so that agreement by necessity is recognised exactly.
     expected = sum(firsts[member] * seconds[member] for member in ORDER)
     kappa = None if expected == total**2 else (observed - expected / total**2) / (1 - expected / total**2)
-    by_symbols = {
-        first.symbol + second.symbol: counts[first, second]
-        for first in reversed(ORDER)
-        for second in reversed(ORDER)
-        if counts[first, second]
-    }
+    pairs_in_order = product(reversed(ORDER), repeat=2)
+    by_symbols = {one.symbol + other.symbol: counts[one, other] for one, other in pairs_in_order if counts[one, other]}
     return Agreement(kappa, observed, total, by_symbols)
 
 

@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import brief, check_whole
 
@@ -205,6 +205,16 @@ class Document:
             object.__setattr__(self, "bonus_candidates", len(candidates))
         check_count(f"the bonus candidates of {self.id}", self.bonus_candidates)
         _refuse_duplicates((problem.id for problem in self.problems), f"document {self.id} has the problem {{}} twice")
+
+    def judgements_of(self, symbols: Sequence[Any]) -> dict[str, Any]:
+        """Return judgements in the order of the problems by problem id.
+
+        Raises:
+            ValueError: there are more or fewer judgements than problems.
+        """
+        if len(symbols) != len(self.problems):
+            raise ValueError(f"{self.id} has {len(self.problems)} problems, and {len(symbols)} are judged")
+        return {problem.id: symbol for problem, symbol in zip(self.problems, symbols, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
