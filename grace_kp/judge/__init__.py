@@ -1,6 +1,6 @@
 """Ask a model for judgements: prompts, fences, reading of replies, spending limits, and the evaluators built on them."""
 
-from grace_kp.judge._budget import JudgeSpending, SpendingLimit
+from grace_kp.judge._budget import SpendingLimit
 from grace_kp.judge._cache import JudgementCache
 from grace_kp.judge._client import acall_judge, call_judge
 from grace_kp.judge._evaluators import (
@@ -17,7 +17,6 @@ __all__ = [
     "INVISIBLE",
     "MAX_CHARS",
     "RULES",
-    "JudgeSpending",
     "JudgementCache",
     "LLMSelfEvaluator",
     "Prompt",
