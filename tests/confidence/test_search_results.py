@@ -254,31 +254,20 @@ def test_few_unusable_scores_are_shown_and_all_counted():
     assert all(len(item.value) < 50 for item in found.unusable)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: (n for n in "ab"),
-        lambda: 42,
-        lambda: np.zeros(3),
-        Hostile,
-        lambda: {"found": [{"score": 0.2}]},
-        lambda: {"documents": [], "scores": [0.9]},
-        lambda: {"results": [], "error": "rate limited"},
-        lambda: {"data": None, "hits": [], "errors": [{"message": "shard failed"}]},
-        lambda: types.SimpleNamespace(objects=[], errors=["no such class"]),
-    ],
-    ids=[
-        "generator",
-        "number",
-        "array",
-        "hostile",
-        "unknown mapping",
-        "scores without documents",
-        "error",
-        "errors",
-        "errors of an object",
-    ],
-)
+UNREADABLE = {
+    "generator": lambda: (n for n in "ab"),
+    "number": lambda: 42,
+    "array": lambda: np.zeros(3),
+    "hostile": Hostile,
+    "unknown mapping": lambda: {"found": [{"score": 0.2}]},
+    "scores without documents": lambda: {"documents": [], "scores": [0.9]},
+    "error": lambda: {"results": [], "error": "rate limited"},
+    "errors": lambda: {"data": None, "hits": [], "errors": [{"message": "shard failed"}]},
+    "errors of an object": lambda: types.SimpleNamespace(objects=[], errors=["no such class"]),
+}
+
+
+@pytest.mark.parametrize("make", UNREADABLE.values(), ids=UNREADABLE)
 def test_results_that_cannot_be_read_say_so(make):
     found = read_results(make())
     assert found.unreadable

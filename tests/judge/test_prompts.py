@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -221,14 +220,6 @@ def test_no_secret_reaches_the_judge(name, around):
     list(judgements(judge, around.format(text)))
     assert len(prompts) > 20
     assert all(secret not in prompt for prompt in prompts)
-
-
-def test_no_secret_in_the_reason():
-    reply = json.dumps({"score": 0.2, "reason": "it says password=hunter2secret and a@example.com"})
-    made = LLMSelfEvaluator(lambda prompt: reply).evaluate_detailed(PLAIN_Q, PLAIN_A)
-    assert (0.2, False) == (made.score, made.fallback)
-    assert "hunter2secret" not in made.reason
-    assert "a@example.com" not in made.reason
 
 
 @pytest.mark.parametrize(("language", "said"), [("en", "[… 900 characters left out …]"), ("ja", "[… 900 文字省略 …]")])

@@ -307,24 +307,6 @@ class TestHistory:
         with pytest.raises(ValueError, match="another test set"):
             history.record(rb.Round(other))
 
-    @given(
-        st.lists(
-            st.tuples(st.lists(st.sampled_from([O, P, X]), min_size=16, max_size=16), st.integers(0, 9), st.integers(0, 9)),
-            min_size=1, max_size=4,
-        ),
-        st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12).filter(str.strip),
-    )  # fmt: skip
-    def test_any_rounds_read_back(self, tmp_path_factory, given_rounds, name):
-        path = tmp_path_factory.mktemp("h") / "history.md"
-        history = rb.History.load(path)
-        for number, (signs, bonuses, penalties) in enumerate(given_rounds):
-            runs = [("a", signs[:4], bonuses, penalties), ("a", signs[4:8]), ("b", signs[8:12]), ("b", signs[12:])]
-            history.record(rb.Round(variant(f"{name.strip()} {number}", *runs)))
-        history.save()
-        again = rb.History.load(path)
-        assert history.rounds == again.rounds
-        assert history.test_set == again.test_set
-
 
 HEADER = ("name", "count")
 

@@ -128,22 +128,6 @@ class TestGrace:
         edit("locked", "a")
         assert 0.6 * 0.5 + 0.4 == pytest.approx(told(grace)[0]["score"])
 
-    def test_callables(self, agent):
-        def short(trace):
-            return len(trace.steps) < 3
-
-        async def later(trace):
-            return 0.25
-
-        def several(trace):
-            return {"one": 0.1, "two": True, "none": None}
-
-        grace, edit = agent(short, later, several, lambda trace: None)
-        edit("a.md")
-        assert [("short", 1.0, True), ("later", 0.25, None), ("one", 0.1, None), ("two", 1.0, True)] == [
-            (one["name"], one["score"], one.get("passed")) for one in told(grace)
-        ]
-
     def test_what_a_scorer_raises_costs_nothing_else(self, agent):
         def broken(trace):
             raise RuntimeError(f"api_key={KEY}")
@@ -175,18 +159,13 @@ class TestGrace:
         assert ["response-time"] == seen
         assert "response-time" == traces[0].grace["scores"][0]["name"]
 
-    @pytest.mark.parametrize("scorers", ["standard", [3], [None], [sc.OnTraces]])
-    def test_what_is_no_scorer(self, scorers):
-        if scorers == [sc.OnTraces]:
-            with pytest.raises(gk.SettingsError, match="OnTraces is a class; give an object of it"):
-                gk.Grace(store="memory:", scorers=scorers)
-            with pytest.raises(gk.SettingsError, match="neither a scorer nor a suite"):
-                sc.OnTraces("standard")
-            with pytest.raises(gk.SettingsError, match="expected must be an EditExpectation"):
-                sc.OnTraces(sc.OperationAccuracy(), 3)
-            return
+    def test_what_is_no_scorer(self):
+        with pytest.raises(gk.SettingsError, match="neither a scorer nor a suite"):
+            sc.OnTraces("standard")
+        with pytest.raises(gk.SettingsError, match="expected must be an EditExpectation"):
+            sc.OnTraces(sc.OperationAccuracy(), 3)
         with pytest.raises(gk.SettingsError, match="is not a scorer or a suite, and cannot be called"):
-            gk.Grace(store="memory:", scorers=scorers)
+            gk.Grace(store="memory:", scorers="standard")
 
 
 class TestTrouble:
@@ -306,22 +285,7 @@ for number in range(3):
         assert grace.flush(60)
         assert [1.0, 0.0] == [one["score"] for one in told(grace)]
 
-    def test_agents_do_not_run_scorers_however_many_runs_wait(self, agent):
-        threads = set()
-
-        def slow(trace):
-            threads.add(threading.current_thread().name)
-            return 1.0
-
-        grace, edit = agent(slow)
-        mine = threading.current_thread().name
-        for _ in range(100):
-            edit("a.md")
-        assert grace.flush(60)
-        assert mine not in threads
-        assert 100 == grace.store.count(scorer="slow")
-
-    @pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit, KeyboardInterrupt, GeneratorExit])
+    @pytest.mark.parametrize("error", [asyncio.CancelledError, KeyboardInterrupt])
     def test_errors_that_are_no_exceptions(self, agent, error):
         def odd(trace):
             raise error("odd")
@@ -353,22 +317,6 @@ for number in range(3):
             scorer="strict", scorer_passed=False
         )
         assert 1 == grace.store.count(scorer="strict")
-
-    def test_numbers_of_other_kinds(self, agent):
-        import numpy as np
-
-        grace, edit = agent(
-            lambda trace: {
-                "f": np.float32(0.5),
-                "b": np.bool_(True),
-                "big": 10**400,
-                "nan": float("nan"),
-                "text": "0.5",
-                "int": 1,
-            }
-        )
-        edit("a.md")
-        assert [0.5, 1.0, None, None, None, 1.0] == [one["score"] for one in told(grace)]
 
     def test_an_objective_is_found_as_it_was_given(self, agent):
         grace, _edit = agent(
@@ -425,13 +373,6 @@ class TestTraces:
                 sc.AntiHallucination().score(trace, WANTED)
         result = sc.result_from_trace(traces[0])
         assert ((True, False), {"result": "all written"}, None) == (result.applied, result.pages, result.blocks_before)
-
-    def test_a_trace_without_calls_does_not_say_what_was_applied(self):
-        document = {
-            "steps": [{"step_id": 0, "type": "tool_call", "tool": {"name": "a"}}],
-            "outcome": {"result_summary": "x"},
-        }
-        assert sc.result_from_trace(document).applied is None
 
 
 def test_at_the_command_line(tmp_path, capsys):

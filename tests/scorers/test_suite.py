@@ -46,8 +46,6 @@ class TestSuite:
         assert sc.assert_passes(sc.Suite.preset("standard"), *GOOD).passed
         with pytest.raises(AssertionError, match="type mismatch: expected"):
             sc.assert_passes(sc.Suite.preset("standard"), *BAD)
-
-    def test_an_unknown_preset(self):
         with pytest.raises(sc.SuiteError, match="a preset must be one of standard, strict, operation-focused"):
             sc.Suite.preset("harsh")
 
