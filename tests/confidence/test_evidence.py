@@ -24,6 +24,7 @@ from grace_kp.confidence import (
     read_results,
 )
 from grace_kp.trace import ReasoningTrace
+from tests.value.traces import trace as trace_of
 
 
 def hits(scores=(), sources=(), count=None):
@@ -40,15 +41,7 @@ def gathered(*finished, searches=()):
 
 
 def trace(kinds, grace=None):
-    document = {
-        "@context": "https://openknowledgepulse.org/schema/v1",
-        "@type": "ReasoningTrace",
-        "id": "kp:trace:1",
-        "metadata": {"created_at": "2026-01-02T03:04:05Z", "task_domain": "x", "success": True},
-        "task": {"objective": "o"},
-        "steps": [{"step_id": number, "type": kind} for number, kind in enumerate(kinds)],
-        "outcome": {"result_summary": "r", "confidence": 0.5},
-    }
+    document = trace_of(kinds)
     return document if grace is None else document | {"grace": grace}
 
 
@@ -305,18 +298,6 @@ def test_the_worst_search_is_never_forgotten_though_few_are_kept(steps):
         assert found <= min(since, default=0)
         if len({score for _, score in searches}) <= 8:
             assert found == min(since, default=0)
-
-
-def test_a_run_that_searches_and_is_gated_often_keeps_few_searches():
-    evidence, snapshots = RunEvidence(), []
-    for number in range(1_000):
-        evidence.search_finished(
-            SearchResults(count=1, scores=(number / 1_000,), sources=(f"s{number}",)), "search", number
-        )
-        snapshots.append(evidence.snapshot())
-    assert len(evidence._worst) <= 16
-    assert {id(evidence._sources)} == {id(each._sources) for each in snapshots}
-    assert [1, 500, 1_000] == [snapshots[number].factors().source_count for number in (0, 499, 999)]
 
 
 actions = st.lists(

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import grace_kp as gk
 from grace_kp import rubric as rb
 from tests.rubric.variants import O, P, X, documents_over, variant
 
@@ -141,11 +140,6 @@ class TestWithoutScipy:
         for name in [name for name in sys.modules if name.partition(".")[0] == "scipy"]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "scipy", None)
-
-    def test_a_p_value_names_the_pip_command(self):
-        """No approximation takes its place."""
-        with pytest.raises(gk.MissingExtra, match=r"pip install 'grace-kp\[eval\]'"):
-            rb.permutation_p([1, 2, 3])
 
     def test_the_verdict_stands_without_evidence(self):
         """Nothing about it changes but the evidence, and a warning says what is missing."""

@@ -122,12 +122,6 @@ class TestGrace:
         assert "the blocks of the document are unknown" in blocks["error"]
         assert 0 == grace.store.count(scorer="anti-hallucination", min_scorer=0)
 
-    def test_operations_that_failed_were_not_applied(self, agent):
-        expected = sc.EditExpectation([sc.Operation("write", "locked"), sc.Operation("write", "a")])
-        grace, edit = agent(sc.OnTraces(sc.OperationResult(), expected))
-        edit("locked", "a")
-        assert 0.6 * 0.5 + 0.4 == pytest.approx(told(grace)[0]["score"])
-
     def test_what_a_scorer_raises_costs_nothing_else(self, agent):
         def broken(trace):
             raise RuntimeError(f"api_key={KEY}")
@@ -347,12 +341,6 @@ for number in range(3):
         assert re.search(r"\bs +not scored", out.out)
         store = gk.Grace(store=url).store
         assert (1, 0) == (store.count(scorer="s"), store.count(min_scorer=-5))
-
-    def test_names_are_found_as_they_were_given(self, agent):
-        grace, edit = agent(lambda trace: {"a\0b": 1.0, "\ud800": 1.0, "日本": 1.0})
-        edit("a.md")
-        assert (1, 1, 1) == tuple(grace.store.count(scorer=name) for name in ("a\0b", "\ud800", "日本"))
-        assert 0 == grace.store.count(min_scorer=10**30)
 
 
 class TestTraces:
