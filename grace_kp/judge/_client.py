@@ -264,7 +264,9 @@ class JudgeClient:
         judgements: Judgements = {}
         for name in request.names:
             parsed = parse_reply(reply, _NAMES[name])
-            if len(request.names) > 1 and parsed.score is not None and not _is_named(parsed):
+            stated = [parsed.text[start:end].strip("`*_\"' ") for start, end in parsed.places]
+            is_named = any(piece[:1].isalpha() or "{" in piece for piece in stated)  # in an object or after a label
+            if len(request.names) > 1 and parsed.score is not None and not is_named:
                 parsed = Parsed(None, error="the reply does not say which of the questions its score answers")
             if parsed.score is not None and is_echo(parsed, request.prompt):
                 parsed = Parsed(None, error="the reply only repeats the judged content")
@@ -300,12 +302,6 @@ def _without_cost(judgements: Judgements, started: float) -> Judgements:
     """Return the judgements of an identical request, which bears their cost."""
     free: dict[str, Any] = {"attempts": 0, "latency_ms": elapsed_ms(started), "tokens_in": None, "tokens_out": None}
     return {name: replace(item, cached=not item.fallback, **free) for name, item in judgements.items()}
-
-
-def _is_named(parsed: Parsed) -> bool:
-    """Return whether the score has a name, in an object or after a label, and is not a bare figure."""
-    pieces = [parsed.text[start:end].strip("`*_\"' ") for start, end in parsed.places]
-    return any(piece[:1].isalpha() or "{" in piece for piece in pieces)
 
 
 def _mean(samples: list[Evaluation]) -> Evaluation:

@@ -77,9 +77,7 @@ class LLMSelfEvaluator(_QueryJudge):
         """Return the judgement with its reason, its cost, and whether it is a fallback and why.
 
         Args:
-            query: the question.
-            answer: the answer to it.
-            sources: texts that the answer rests on.
+            query: the question; answer and sources are those of `evaluate`.
             run: id of the run that the cost counts for, where the spending limit has a bound per run.
         """
         return self.ask(self._query_prompt("self_evaluation", query, answer, sources), ("score",), run)["score"]

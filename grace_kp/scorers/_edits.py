@@ -328,22 +328,14 @@ class Scorer(Protocol):
 
 
 class DetailedScorer(Generic[Details]):
-    """A scorer of this library."""
+    """A scorer of this library. Its methods raise a ValueError if the result lacks what the scorer looks at."""
 
     def score(self, actual: Actual, expected: EditExpectation) -> float:
-        """Return the score, 0 to 1.
-
-        Raises:
-            ValueError: the result lacks what the scorer looks at.
-        """
+        """Return the score, 0 to 1."""
         return self.score_with_details(actual, expected)[0]
 
     def details(self, actual: Actual, expected: EditExpectation) -> Details:
-        """Return the record that explains the score.
-
-        Raises:
-            ValueError: the result lacks what the scorer looks at.
-        """
+        """Return the record that explains the score."""
         return self.score_with_details(actual, expected)[1]
 
     def score_with_details(self, actual: Actual, expected: EditExpectation) -> tuple[float, Details]:

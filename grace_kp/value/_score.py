@@ -91,18 +91,18 @@ def register_profile(name: str, weights: ScoringWeights | Mapping[str, float]) -
     """
     if not isinstance(name, str) or not name:
         raise ValueError(f"a profile's name must be a non-empty string (got {name!r})")
-    _PROFILES[name] = weights if isinstance(weights, ScoringWeights) else _read(weights)
-
-
-def _read(weights: Mapping[str, float]) -> ScoringWeights:
-    if not isinstance(weights, Mapping):
-        raise ValueError(f"weights must be ScoringWeights or a mapping (got {type(weights).__name__})")
-    missing = [name for name in _NAMES if name not in weights]
-    unknown = [str(name) for name in weights if name not in _NAMES]
-    if missing or unknown:
-        problems = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unknown {', '.join(unknown)}"] * bool(unknown)
-        raise ValueError(f"weights need exactly {', '.join(_NAMES)}: {'; '.join(problems)}")
-    return ScoringWeights(**weights)
+    if not isinstance(weights, ScoringWeights):
+        if not isinstance(weights, Mapping):
+            raise ValueError(f"weights must be ScoringWeights or a mapping (got {type(weights).__name__})")
+        missing = [name for name in _NAMES if name not in weights]
+        unknown = [str(name) for name in weights if name not in _NAMES]
+        problems = [
+            f"{word} {', '.join(names)}" for word, names in (("missing", missing), ("unknown", unknown)) if names
+        ]
+        if problems:
+            raise ValueError(f"weights need exactly {', '.join(_NAMES)}: {'; '.join(problems)}")
+        weights = ScoringWeights(**weights)
+    _PROFILES[name] = weights
 
 
 def profile_for(domain: str) -> tuple[str, ScoringWeights]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 import subprocess
 import sys
 import threading
@@ -14,7 +13,6 @@ import pytest
 
 import grace_kp as gk
 from grace_kp import scorers as sc
-from grace_kp.runtime import _scoring
 from tests.exhaustive import exhaustive
 
 pytest.importorskip("regex", reason="needs the extra eval")
@@ -165,23 +163,6 @@ class TestGrace:
 class TestTrouble:
     """What scorers of the user's may do, and what it costs: that scorer's word on that run, and nothing else."""
 
-    def test_one_that_never_ends_is_given_its_time(self, agent, monkeypatch):
-        held, deadlines = (
-            threading.Event(),
-            iter([0.05]),
-        )  # only the first call gets so little, whatever the machine does
-        within = _scoring.call_within
-        monkeypatch.setattr(_scoring, "call_within", lambda _, call, **more: within(next(deadlines, 300), call, **more))
-        grace, edit = agent(lambda trace: held.wait(300), sc.ResponseTime(600_000), scorer_timeout=7)
-        assert "all written" == edit("a.md")
-        edit("b.md")
-        assert grace.flush(300)
-        held.set()
-        newer, older = (trace.grace["scores"] for trace in grace.store.query())
-        assert "TimeoutError: it took longer than 7 s" == older[0]["error"]
-        assert "TimeoutError: its call for an earlier run has not ended yet" == newer[0]["error"]
-        assert (1.0, 1.0) == (older[1]["score"], newer[1]["score"])
-
     def test_flushing_does_not_wait_for_it_longer_than_it_was_told(self, agent):
         held, inside = threading.Event(), threading.Event()
 
@@ -320,27 +301,6 @@ for number in range(3):
             pass
         assert "bob" not in grace.store.query()[0].task.objective
         assert 0.0 == told(grace)[0]["score"]
-
-    @pytest.mark.parametrize("score", [10**400, 1e9, True, -0.1, "0.5", None])
-    def test_scores_from_elsewhere_that_are_none(self, agent, score, tmp_path, capsys):
-        from grace_kp.cli import main
-
-        grace, edit = agent()
-        edit("a.md")
-        document = grace.store.query()[0].to_dict()
-        document["grace"]["scores"] = [{"name": "s", "score": score, "passed": [1], "diagnosis": 5}, 3, {"name": 4}]
-        file = tmp_path / "t.jsonl"
-        file.write_text(json.dumps(document) + "\n")
-        url = f"sqlite:///{tmp_path / 'again.db'}"
-        for arguments in (["import", str(file)], ["show", "last"], ["list", "--scorer", "s"]):
-            with pytest.raises(SystemExit) as ended:
-                main(["traces", *arguments, "--store", url])
-            assert not ended.value.code
-        out = capsys.readouterr()
-        assert "" == out.err
-        assert re.search(r"\bs +not scored", out.out)
-        store = gk.Grace(store=url).store
-        assert (1, 0) == (store.count(scorer="s"), store.count(min_scorer=-5))
 
 
 class TestTraces:
