@@ -44,7 +44,7 @@ _ENDED = {"ok": True, "error": False, "cancelled": False, "exited": False}
 class RunEvidence:
     """Gathers evidence while a run goes on; not for sharing between threads. Its size follows from the number of tools and searches.
 
-    A retriever is a tool: pass its call to `tool_finished`, and its results to `search_finished` too.
+    A retriever is a tool: pass its call to `call_finished`, and its results to `search_finished` too.
     """
 
     __slots__ = (
@@ -95,12 +95,6 @@ class RunEvidence:
         """Tools whose results carried scores."""
         self._has_scored_source = False
         self._words_at = BEFORE
-
-    def tool_finished(self, ok: bool) -> None:
-        """Count a call of a tool or retriever: `ok` when it returned a result."""
-        self.call_count += 1
-        self._succeeded += bool(ok)
-        self._lost_failures += not ok
 
     def call_finished(self, status: object, inside: str | None, name: str | None = None, at: int = 0) -> bool:
         """Count a call as a tool's success or failure, and return whether it counts.
@@ -405,7 +399,7 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
         kinds = [step.type for step in trace.steps]
     evidence = RunEvidence()
     for ok in outcomes_of_calls(kinds):
-        evidence.tool_finished(ok)
+        evidence.call_finished("ok" if ok else "error", None)
     return evidence.factors()
 
 

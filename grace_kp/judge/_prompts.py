@@ -55,10 +55,6 @@ class Prompt:
 
     text: str
     """The text that is sent."""
-    kind: str
-    """The kind of judgement, such as `self_evaluation` or `rubric`."""
-    language: str
-    """`en` or `ja`."""
     code: str
     """The code of the markers; a reply that repeats it is an echo."""
     material: tuple[str, ...]
@@ -112,8 +108,6 @@ def fence_texts(
         parts.append(f"<<<{name} {code}>>>\n{text}\n<<<{END[language]} {name} {code}>>>")
     return Prompt(
         "\n\n".join(parts),
-        kind,
-        language,
         code,
         tuple(text for _, text in clean),
         tuple(title for title, _ in clean),

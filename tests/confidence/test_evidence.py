@@ -34,7 +34,7 @@ def hits(scores=(), sources=(), count=None):
 def gathered(*finished, searches=()):
     evidence = RunEvidence()
     for ok in finished:
-        evidence.tool_finished(ok)
+        evidence.call_finished("ok" if ok else "error", None)
     for found in searches:
         evidence.search_finished(found)
     return evidence.factors()
@@ -127,7 +127,7 @@ def test_merging_is_having_seen_both(first, second, tools, more):
     merged, other = RunEvidence(), RunEvidence()
     for evidence, oks, found in ((merged, tools, first), (other, more, second)):
         for ok in oks:
-            evidence.tool_finished(ok)
+            evidence.call_finished("ok" if ok else "error", None)
         for search in found:
             evidence.search_finished(search)
     merged.merge(other)
@@ -208,7 +208,7 @@ BAD = [math.nan, -1, 5, "0.1", None, math.inf]
 def confidence_of(found, profile, *oks):
     evidence = RunEvidence()
     for ok in oks:
-        evidence.tool_finished(ok)
+        evidence.call_finished("ok" if ok else "error", None)
     evidence.search_finished(read_results(found))
     return ConfidenceCalculator(profile).calculate(evidence.factors()).score
 

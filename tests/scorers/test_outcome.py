@@ -187,17 +187,3 @@ def test_a_dollar_is_python_s_end_of_text(pieces, content):
         return
     # `\` directly before a piece would escape it; the pieces that end in one are pairs.
     assert expected == is_found("".join(pieces), content, ignore_case=False)
-
-
-@given(
-    st.lists(st.sampled_from(["a", "\n", "$", "^", ".", "(?:", ")", "|", "*"]), max_size=10),
-    st.text("a\nb", max_size=8),
-)
-def test_in_multi_line_mode_nothing_changes(pieces, content):
-    """With `(?m)`, Python's own meaning is the intended one."""
-    pattern = "(?m)" + "".join(pieces)
-    try:
-        expected = regex.search(pattern, content) is not None
-    except regex.error:
-        return
-    assert expected == is_found(pattern, content, ignore_case=False)
