@@ -105,8 +105,11 @@ def agreement_of(pairs: Iterable[tuple[Detection, Detection]]) -> Agreement:
     # In whole numbers, so that agreement by necessity is recognised exactly.
     expected = sum(firsts[member] * seconds[member] for member in ORDER)
     kappa = None if expected == total**2 else (observed - expected / total**2) / (1 - expected / total**2)
-    pairs_in_order = product(reversed(ORDER), repeat=2)
-    by_symbols = {one.symbol + other.symbol: counts[one, other] for one, other in pairs_in_order if counts[one, other]}
+    by_symbols = {
+        first.symbol + second.symbol: counts[first, second]
+        for first, second in product(reversed(ORDER), repeat=2)
+        if counts[first, second]
+    }
     return Agreement(kappa, observed, total, by_symbols)
 
 
