@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -545,11 +546,15 @@ class History:
         """
         path = self.path.resolve()  # a link stays a link
         data = self.text.encode("utf-8")
-        current = path.read_bytes() if path.exists() else None
-        if current != self._stored:
-            raise HistoryChanged(f"{self.path} has changed since it was read; nothing was written. Load it again")
-        with whole_file(path) as file:
-            file.write(data)
+        with _lock_folder(path.parent):
+            try:
+                current: bytes | None = path.read_bytes()
+            except FileNotFoundError:
+                current = None
+            if current != self._stored:
+                raise HistoryChanged(f"{self.path} has changed since it was read; nothing was written. Load it again")
+            with whole_file(path) as file:
+                file.write(data)
         self._stored = data
 
     def _read(self, text: str) -> None:
@@ -575,6 +580,21 @@ class History:
             if any(item.variant.name == name for item in self.rounds):
                 raise section.error(f"there is already a variant {name!r}")
             self.rounds.append(read_round(section, name, self.test_set, self.best))
+
+
+@contextlib.contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _decide(best: Variant, variant: Variant, own: Recommendation | None) -> Recommendation:
