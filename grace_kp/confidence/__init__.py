@@ -15,7 +15,7 @@ from grace_kp.confidence._evidence import (
     evidence_of_calls,
     factors_from_trace,
 )
-from grace_kp.confidence._judgements import FALLBACK_SCORE, Evaluation, could_change, with_agreement, with_judgements
+from grace_kp.confidence._judgements import Evaluation, could_change, with_agreement, with_judgements
 from grace_kp.confidence._profiles import (
     FOR_ENDED_RUNS,
     PROFILES,
@@ -37,12 +37,11 @@ from grace_kp.confidence._score import (
     part_text,
     penalties_text,
 )
-from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
+from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, Scores, checked_scores
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
 
 __all__ = [
     "BEFORE",
-    "FALLBACK_SCORE",
     "FOR_ENDED_RUNS",
     "NOT_EVALUATED",
     "PARTLY_READ",
@@ -63,11 +62,9 @@ __all__ = [
     "RecordedEvidence",
     "ResultReader",
     "RunEvidence",
-    "ScoreKind",
     "Scores",
     "SearchResults",
     "Thresholds",
-    "Unusable",
     "check_thresholds",
     "checked_scores",
     "could_change",

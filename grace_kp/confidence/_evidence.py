@@ -43,7 +43,7 @@ _ENDED = {"ok": True, "error": False, "cancelled": False, "exited": False}
 class RunEvidence:
     """Gathers evidence while a run goes on; not for sharing between threads. Its size follows from the number of tools and searches.
 
-    A retriever is a tool: pass its call to `tool_finished`, and its results to `search_finished` too.
+    A retriever is a tool: pass its call to `call_finished`, and its results to `search_finished` too.
     """
 
     __slots__ = (
@@ -94,12 +94,6 @@ class RunEvidence:
         """Tools whose results carried scores."""
         self._has_scored_source = False
         self._words_at = BEFORE
-
-    def tool_finished(self, ok: bool) -> None:
-        """Count a call of a tool or retriever: `ok` when it returned a result."""
-        self.call_count += 1
-        self._succeeded += bool(ok)
-        self._lost_failures += not ok
 
     def call_finished(self, status: object, inside: str | None, name: str | None = None, at: int = 0) -> bool:
         """Count a call as a tool's success or failure, and return whether it counts.
@@ -190,9 +184,6 @@ class RunEvidence:
         self._add_sources(results.sources)
 
     def _keep_worst(self, searches: list[tuple[int, float, dict[str, Any]]]) -> None:
-        if not self._worst:
-            self._worst = [*searches]
-            return
         kept: list[tuple[int, float, dict[str, Any]]] = []
         for search in sorted([*self._worst, *searches], key=itemgetter(0)):
             while kept and kept[-1][1] >= search[1]:
@@ -409,7 +400,7 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
         kinds = [step.type for step in trace.steps]
     evidence = RunEvidence()
     for ok in outcomes_of_calls(kinds):
-        evidence.tool_finished(ok)
+        evidence.call_finished("ok" if ok else "error", None)
     return evidence.factors()
 
 

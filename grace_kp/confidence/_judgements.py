@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.confidence._profiles import decide
 from grace_kp.errors import check_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from grace_kp.confidence._profiles import ConfidenceCalculator
     from grace_kp.confidence._score import ConfidenceFactors
@@ -126,22 +127,21 @@ def could_change(
         return True
     of = level_of or (lambda known: decide(calculator.calculate(known).score, calculator.thresholds).level)
     current = of(factors)
-    return any(of(candidate) != current for candidate in _candidates(factors, *ends, own_is_known))
-
-
-def _candidates(
-    factors: ConfidenceFactors, owns: tuple[float, ...], coverages: tuple[float, ...], own_is_known: bool
-) -> Iterator[ConfidenceFactors]:
     # Each judgement may succeed or fail independently.
-    known = (factors.llm_self_confidence,)
-    for own_evaluated in (bool(factors.self_evaluated),) if own_is_known else (True, False):
-        for own in known if own_is_known else owns if own_evaluated else (0.5,):
-            for coverage_evaluated in (True, False):
-                for coverage in coverages if coverage_evaluated else (0.5,):
-                    yield replace(
-                        factors,
-                        llm_self_confidence=own,
-                        self_evaluated=own_evaluated,
-                        query_coverage=coverage,
-                        coverage_evaluated=coverage_evaluated,
-                    )
+    owns = [*((score, True) for score in ends[0]), (FALLBACK_SCORE, False)]
+    if own_is_known:
+        owns = [(factors.llm_self_confidence, bool(factors.self_evaluated))]
+    coverages = [*((score, True) for score in ends[1]), (FALLBACK_SCORE, False)]
+    return any(
+        of(
+            replace(
+                factors,
+                llm_self_confidence=own,
+                self_evaluated=own_evaluated,
+                query_coverage=coverage,
+                coverage_evaluated=coverage_evaluated,
+            )
+        )
+        != current
+        for (own, own_evaluated), (coverage, coverage_evaluated) in product(owns, coverages)
+    )

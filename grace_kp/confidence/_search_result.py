@@ -456,20 +456,17 @@ def source_in(views: list[dict[str, Any]]) -> str:
                 value = view.get(name)
                 if value is not None and (source := _name(value)):
                     return source
-    for view in views:
-        for name in TEXTS:
-            if source := _short(text_of(view.get(name))):
-                return source
-    return ""
+    return _short(_first_text(views))
 
 
 def text_in(views: list[dict[str, Any]]) -> str:
     """Return the beginning of a hit's text."""
-    for view in views:
-        for name in TEXTS:
-            if text := text_of(view.get(name)):
-                return text[:MAX_TEXT]
-    return ""
+    return _first_text(views)[:MAX_TEXT]
+
+
+def _first_text(views: list[dict[str, Any]]) -> str:
+    texts = (text_of(view.get(name)) for view in views for name in TEXTS)
+    return next((text for text in texts if text and not text.isspace()), "")
 
 
 def text_of(value: Any) -> str:

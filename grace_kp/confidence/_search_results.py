@@ -237,7 +237,12 @@ class ResultReader:
             and all(type(part) is int for part in ids)
         ):
             self._parallel(ids, {PAIR: figures})
-        elif type(first) is list and len(first) == len(second) and _are_scores(second):
+        elif (
+            type(first) is list
+            and len(first) == len(second)
+            and any(map(is_number, second))
+            and all(is_number(value) or value is None or is_number_in_text(value) for value in second)
+        ):
             self._parallel(first, {PAIR: second})
         elif issubclass(type(first), str):
             self.read_result(second, depth + 1)
@@ -324,23 +329,15 @@ class ResultReader:
 
     def _parallel(self, documents: list[Any], columns: dict[str, list[Any]]) -> None:
         for index, document in enumerate(documents[:MAX_RESULTS]):
-            self.read_hit(document, *self._row(columns, index))
+            row = {name: column[index] for name, column in columns.items()}
+            self.read_hit(document, row, *([self.look.view(row["metadata"])] if "metadata" in row else []))
         self._rest(documents, min(len(documents), MAX_RESULTS))
-
-    def _row(self, columns: dict[str, list[Any]], index: int) -> list[dict[str, Any]]:
-        row = {name: column[index] for name, column in columns.items()}
-        return [row, self.look.view(row["metadata"])] if "metadata" in row else [row]
 
     def _rest(self, items: Any, taken: int) -> None:
         more = len(items) - taken
         if more > 0:
             self.count += more
             self.note = _BEYOND
-
-
-def _are_scores(values: list[Any]) -> bool:
-    some = any(is_number(value) for value in values)
-    return some and all(is_number(value) or value is None or is_number_in_text(value) for value in values)
 
 
 def _has_any(kind: type, names: tuple[str, ...]) -> bool:

@@ -67,7 +67,9 @@ async def _reply(judge: JudgeLike | None, prompt: str, vary: bool, fields: Seque
         reply: Awaitable[Any] = ask_async(prompt, vary=vary, fields=fields)
     else:
         ask = _question(judge, vary, fields)
-        reply = ask(prompt) if _is_async(ask) else in_thread(lambda: ask(prompt), name=THREAD)
+        call = getattr(ask, "__call__", None)  # noqa: B004 — the method of an object that is called like a function
+        is_async = inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(call)
+        reply = ask(prompt) if is_async else in_thread(lambda: ask(prompt), name=THREAD)
     found = await reply
     return await found if inspect.isawaitable(found) else found
 
@@ -77,10 +79,6 @@ def _question(judge: JudgeLike | None, vary: bool, fields: Sequence[str]) -> Cal
     if callable(ask):
         return lambda prompt: ask(prompt, vary=vary, fields=fields)
     return cast("Callable[[str], Any]", judge)
-
-
-def _is_async(call: object) -> bool:
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
 
 
 def _too_late(timeout: float | None) -> JudgeError:
@@ -258,7 +256,7 @@ class JudgeClient:
     def _read(self, request: _Request, reply: object) -> Judgements:
         call: dict[str, Any] = {
             "attempts": getattr(reply, "attempts", 1),
-            "latency_ms": _elapsed_ms(request.started),
+            "latency_ms": elapsed_ms(request.started),
             "model": getattr(reply, "model", None) or self.model,
             "tokens_in": getattr(reply, "tokens_in", None),
             "tokens_out": getattr(reply, "tokens_out", None),
@@ -266,7 +264,9 @@ class JudgeClient:
         judgements: Judgements = {}
         for name in request.names:
             parsed = parse_reply(reply, _NAMES[name])
-            if len(request.names) > 1 and parsed.score is not None and not _is_named(parsed):
+            stated = [parsed.text[start:end].strip("`*_\"' ") for start, end in parsed.places]
+            is_named = any(piece[:1].isalpha() or "{" in piece for piece in stated)  # in an object or after a label
+            if len(request.names) > 1 and parsed.score is not None and not is_named:
                 parsed = Parsed(None, error="the reply does not say which of the questions its score answers")
             if parsed.score is not None and is_echo(parsed, request.prompt):
                 parsed = Parsed(None, error="the reply only repeats the judged content")
@@ -283,7 +283,7 @@ class JudgeClient:
         cost = {name: vars(error).get(name) for name in ("attempts", "tokens_in", "tokens_out")}
         known = {name: count for name, count in cost.items() if isinstance(count, int)}
         failed = Evaluation.failed(
-            redact_text(message, identifiers=True), latency_ms=_elapsed_ms(request.started), model=self.model, **known
+            redact_text(message, identifiers=True), latency_ms=elapsed_ms(request.started), model=self.model, **known
         )
         judgements = dict.fromkeys(request.names, replace(failed, tokens_in=None, tokens_out=None))
         judgements[request.names[0]] = failed  # the cost is counted once, as in `_read`
@@ -300,14 +300,8 @@ class JudgeClient:
 
 def _without_cost(judgements: Judgements, started: float) -> Judgements:
     """Return the judgements of an identical request, which bears their cost."""
-    free: dict[str, Any] = {"attempts": 0, "latency_ms": _elapsed_ms(started), "tokens_in": None, "tokens_out": None}
+    free: dict[str, Any] = {"attempts": 0, "latency_ms": elapsed_ms(started), "tokens_in": None, "tokens_out": None}
     return {name: replace(item, cached=not item.fallback, **free) for name, item in judgements.items()}
-
-
-def _is_named(parsed: Parsed) -> bool:
-    """Return whether the score has a name, in an object or after a label, and is not a bare figure."""
-    pieces = [parsed.text[start:end].strip("`*_\"' ") for start, end in parsed.places]
-    return any(piece[:1].isalpha() or "{" in piece for piece in pieces)
 
 
 def _mean(samples: list[Evaluation]) -> Evaluation:
@@ -344,7 +338,8 @@ def _total(counts: list[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _elapsed_ms(started: float) -> float:
+def elapsed_ms(started: float) -> float:
+    """Return the milliseconds since a reading of the performance counter."""
     return round((time.perf_counter() - started) * 1e3, 3)
 
 

@@ -55,10 +55,6 @@ class Prompt:
 
     text: str
     """The text that is sent."""
-    kind: str
-    """The kind of judgement, such as `self_evaluation` or `rubric`."""
-    language: str
-    """`en` or `ja`."""
     code: str
     """The code of the markers; a reply that repeats it is an echo."""
     material: tuple[str, ...]
@@ -112,8 +108,6 @@ def fence_texts(
         parts.append(f"<<<{name} {code}>>>\n{text}\n<<<{END[language]} {name} {code}>>>")
     return Prompt(
         "\n\n".join(parts),
-        kind,
-        language,
         code,
         tuple(text for _, text in clean),
         tuple(title for title, _ in clean),
@@ -204,69 +198,64 @@ def _is_contained(piece: str, material: str) -> bool:
 PROMPT_VERSION = "2026-11-1"
 """Part of every cache key: a judgement by another wording is another judgement."""
 
-_FORM_EN = 'Reply with one JSON object and nothing else, with the fields "score" (a number between zero and one) and "reason" (one sentence).'
-_FORM_JA = "次の項目を持つ JSON オブジェクト一つだけで答えてください：「score」（ゼロ以上一以下の数値）と「reason」（一文の理由）。"
-
-_BOTH_EN = (
-    'Reply with one JSON object and nothing else, with the fields "score" (a number between zero and one, for the first question), "reason" '
-    '(one sentence), "coverage" (a number between zero and one, for the second question) and "coverage_reason" (one sentence).'
-)
-_BOTH_JA = (
-    "次の項目を持つ JSON オブジェクト一つだけで答えてください：「score」（第一の問い、ゼロ以上一以下の数値）、「reason」（一文の理由）、"
-    "「coverage」（第二の問い、ゼロ以上一以下の数値）、「coverage_reason」（一文の理由）。"
-)
-
-_SELF_EN = """\
+_ASK = {"en": "You judge the work of an assistant.", "ja": "あなたはアシスタントの仕事を評価します。"}
+_QUESTIONS = {
+    "en": {
+        "self_evaluation": """\
 Judge how far the answer can be relied on: whether it is accurate, measured by the sources where there are any, and by what is known
 otherwise; whether it is relevant to the question; and whether its style is clear and fit for the purpose. A claim that the sources
-contradict or do not bear out weighs most. Zero means unusable, one means flawless."""
-
-_SELF_JA = """\
+contradict or do not bear out weighs most. Zero means unusable, one means flawless.""",
+        "coverage": """\
+Judge how much of the question the answer covers: split the question into what it asks for, and tell which share of that is answered.
+Whether the answers are right is not asked here. Zero means nothing of it, one means all of it.""",
+        "step": """\
+Judge how reliable this step of an agent is, given its purpose, the factors that were measured, and its output. The factors say how
+well searches and tools went; the output shows what came of it. Zero means worthless, one means fully reliable.""",
+    },
+    "ja": {
+        "self_evaluation": """\
 回答がどこまで信頼できるかを評価してください。観点は、正確さ（情報源がある場合は情報源に照らして、ない場合は一般的な知識に照らして）、
 質問への適切さ、文章の明瞭さと目的への適合です。情報源と矛盾する、または情報源に裏付けのない主張を最も重く見てください。
-ゼロは使えない、一は欠点がないことを意味します。"""
-
-_COVERAGE_EN = """\
-Judge how much of the question the answer covers: split the question into what it asks for, and tell which share of that is answered.
-Whether the answers are right is not asked here. Zero means nothing of it, one means all of it."""
-
-_COVERAGE_JA = """\
+ゼロは使えない、一は欠点がないことを意味します。""",
+        "coverage": """\
 回答が質問をどれだけ網羅しているかを評価してください。質問が求めている要素を分け、そのうち答えられている割合を示してください。
-答えの正しさはここでは問いません。ゼロはまったく答えていない、一はすべてに答えていることを意味します。"""
-
-_STEP_EN = """\
-Judge how reliable this step of an agent is, given its purpose, the factors that were measured, and its output. The factors say how
-well searches and tools went; the output shows what came of it. Zero means worthless, one means fully reliable."""
-
-_STEP_JA = """\
+答えの正しさはここでは問いません。ゼロはまったく答えていない、一はすべてに答えていることを意味します。""",
+        "step": """\
 エージェントのこのステップがどれだけ信頼できるかを、目的、測定された要因、出力に基づいて評価してください。要因は検索やツールがどれだけ
-うまくいったかを、出力はその結果を示します。ゼロは価値がない、一は完全に信頼できることを意味します。"""
-
-_ASK = {"en": "You judge the work of an assistant.", "ja": "あなたはアシスタントの仕事を評価します。"}
-_FIRST = {"en": "First question. ", "ja": "第一の問い。"}
-_SECOND = {"en": "Second question. ", "ja": "第二の問い。"}
-_QUESTIONS = {
-    "en": {"self_evaluation": _SELF_EN, "coverage": _COVERAGE_EN, "step": _STEP_EN},
-    "ja": {"self_evaluation": _SELF_JA, "coverage": _COVERAGE_JA, "step": _STEP_JA},
+うまくいったかを、出力はその結果を示します。ゼロは価値がない、一は完全に信頼できることを意味します。""",
+    },
 }
-_FORM = {"en": _FORM_EN, "ja": _FORM_JA}
-_BOTH = {"en": _BOTH_EN, "ja": _BOTH_JA}
+_FORM = {
+    "en": 'Reply with one JSON object and nothing else, with the fields "score" (a number between zero and one) and "reason" (one sentence).',
+    "ja": "次の項目を持つ JSON オブジェクト一つだけで答えてください：「score」（ゼロ以上一以下の数値）と「reason」（一文の理由）。",
+}
+_BOTH = {
+    "en": (
+        'Reply with one JSON object and nothing else, with the fields "score" (a number between zero and one, for the first question), "reason" '
+        '(one sentence), "coverage" (a number between zero and one, for the second question) and "coverage_reason" (one sentence).'
+    ),
+    "ja": (
+        "次の項目を持つ JSON オブジェクト一つだけで答えてください：「score」（第一の問い、ゼロ以上一以下の数値）、「reason」（一文の理由）、"
+        "「coverage」（第二の問い、ゼロ以上一以下の数値）、「coverage_reason」（一文の理由）。"
+    ),
+}
+_NUMBERED = {"en": ("First question. ", "Second question. "), "ja": ("第一の問い。", "第二の問い。")}
 
 
-def _both_questions(language: str) -> str:
-    first = _FIRST[language] + _QUESTIONS[language]["self_evaluation"]
-    second = _SECOND[language] + _QUESTIONS[language]["coverage"]
-    return "\n\n".join((_ASK[language], first, second, RULES[language], _BOTH[language]))
+def _templates(language: str) -> dict[tuple[str, str], str]:
+    """Return the instructions in one language, for each question and for the first two at once."""
+    ask, questions = _ASK[language], _QUESTIONS[language]
+    blank = " " if language == "en" else ""
+    templates = {
+        (kind, language): f"{ask}{blank}{text}\n\n{RULES[language]}\n\n{_FORM[language]}"
+        for kind, text in questions.items()
+    }
+    first, second = _NUMBERED[language]
+    asked = f"{first}{questions['self_evaluation']}\n\n{second}{questions['coverage']}"
+    return templates | {("both", language): f"{ask}\n\n{asked}\n\n{RULES[language]}\n\n{_BOTH[language]}"}
 
 
-TEMPLATES: dict[tuple[str, str], str] = {
-    (
-        kind,
-        language,
-    ): f"{_ASK[language]}{' ' if language == 'en' else ''}{text}\n\n{RULES[language]}\n\n{_FORM[language]}"
-    for language, questions in _QUESTIONS.items()
-    for kind, text in questions.items()
-} | {("both", language): _both_questions(language) for language in _QUESTIONS}
+TEMPLATES = {**_templates("en"), **_templates("ja")}
 """By kind and language; `{code}` is the only placeholder."""
 
 TITLES: dict[str, dict[str, str]] = {

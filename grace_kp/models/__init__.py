@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grace_kp.models._choice import ChosenModel, choose_embedder, choose_judge
+    from grace_kp.models._choice import choose_embedder, choose_judge
     from grace_kp.models._gemini import GeminiEmbedder, GeminiJudge
     from grace_kp.models._hub import fetch_onnx
     from grace_kp.models._memory import CallableEmbedder
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallableEmbedder",
-    "ChosenModel",
     "GeminiEmbedder",
     "GeminiJudge",
     "OnnxEmbedder",
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "_choice": "ChosenModel choose_embedder choose_judge",
+    "_choice": "choose_embedder choose_judge",
     "_gemini": "GeminiEmbedder GeminiJudge",
     "_hub": "fetch_onnx",
     "_memory": "CallableEmbedder",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.models._google import KEY_VARIABLES, find_api_key
+from grace_kp.models._gemini import KEY_VARIABLES, GeminiJudge, find_api_key
 from grace_kp.models._hub import FETCH_HINT, REPOSITORY, cached_onnx, cached_sentence_transformer
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ def choose_judge(settings: Settings) -> ChosenModel:
         return _none("the extra gemini is not installed: pip install 'grace-kp[gemini]'")
     if find_api_key() is None:
         return _none(f"no API key is set: {' or '.join(KEY_VARIABLES)}")
-    from grace_kp.models._gemini import GeminiJudge
-
     judge = GeminiJudge(
         settings.gemini_model,
         base_url=settings.gemini_base_url,

@@ -1,20 +1,27 @@
 """Gemini as a judge (structured output at temperature 0) and as an embedder (batched), both retried within one deadline (extra `gemini`).
 
-Texts leave the machine redacted.
+Texts leave the machine redacted. There is one Google client per process and event loop. It uses httpx clients, so that proxies,
+certificates and tests work as users of httpx expect. It is created on the first call: importing it takes most of a second. Its own retry
+options are not used: they bound the number of attempts but not their total time, and ignore how long the service asks to wait.
 """
 
 from __future__ import annotations
 
+import os
+import threading
+import time
+import weakref
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from grace_kp.errors import EmbedderError, JudgeError, check_whole
-from grace_kp.models._google import GoogleCaller
-from grace_kp.models._memory import REMEMBERED, Memory
+from grace_kp.background import DeadlineExceeded, call_within, retry_after, running_loop, to_thread
+from grace_kp.errors import EmbedderError, JudgeError, MissingExtra, check_whole
+from grace_kp.models._memory import REMEMBERED, RememberingEmbedder
 from grace_kp.protocols import JudgeReply
-from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    import asyncio
+    from collections.abc import Awaitable, Callable, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -50,7 +57,7 @@ class GeminiJudge:
         attempts: int = ATTEMPTS,
     ) -> None:
         if not isinstance(model, str) or not model:
-            raise ValueError(f"model must be a non-empty text (got {model!r})")
+            raise ValueError(f"model must be a non-empty string (got {model!r})")
         self.model = model
         self._caller = GoogleCaller(api_key=api_key, base_url=base_url, timeout=timeout, attempts=attempts)
 
@@ -135,7 +142,7 @@ BATCH = 100
 MAX_CHARS = 8_000
 
 
-class GeminiEmbedder:
+class GeminiEmbedder(RememberingEmbedder):
     """Embeds texts by Gemini, up to 100 in one request. Secrets and identifiers are redacted before they are sent.
 
     Args:
@@ -160,24 +167,15 @@ class GeminiEmbedder:
         remember: int = REMEMBERED,
     ) -> None:
         check_whole("dimensions", dimensions)
+        super().__init__(remember)
         self.model = model
         self._dimensions = dimensions
         self._caller = GoogleCaller(api_key=api_key, base_url=base_url, timeout=timeout, attempts=attempts)
-        self._memory = Memory(remember)
 
     @property
     def dimensions(self) -> int:
         """Length of every vector."""
         return self._dimensions
-
-    def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """Return one row per text, shape (n, dimensions), float32.
-
-        Raises:
-            EmbedderError: the service failed, or returned other vectors.
-            MissingExtra: the extra `gemini` is not installed.
-        """
-        return self._memory.embed(texts, lambda: self._dimensions, self._rows)
 
     def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]:
         import numpy as np
@@ -191,6 +189,10 @@ class GeminiEmbedder:
         return array
 
     def _batch(self, texts: list[str]) -> list[Any]:
+        from grace_kp.trace import (
+            redact_text,  # not above: `auto` looks for the key when a Grace is created, and redaction takes time to load
+        )
+
         sent = [redact_text(text[:MAX_CHARS], identifiers=True) or " " for text in texts]
 
         def work(client: Any, options: Any) -> Any:
@@ -212,3 +214,240 @@ class GeminiEmbedder:
 
     def __repr__(self) -> str:
         return f"GeminiEmbedder(model={self.model!r}, dimensions={self._dimensions})"
+
+
+KEY_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
+MAX_REPLY_BYTES = 32 << 20
+
+
+def find_api_key() -> str | None:
+    """Return the API key in the environment: GEMINI_API_KEY, else GOOGLE_API_KEY."""
+    return next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), None)
+
+
+class GoogleCaller:
+    """Makes calls with the Google client, sync and async. The arguments are those of `GeminiJudge`."""
+
+    def __init__(self, *, api_key: str | None, base_url: str | None, timeout: float, attempts: int) -> None:
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
+            raise ValueError(f"timeout must be a positive number of seconds (got {timeout!r})")
+        check_whole("attempts", attempts)
+        self._api_key = api_key
+        self.base_url = base_url
+        self.timeout = float(timeout)
+        self.attempts = attempts
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._sync: Any = None
+        self._trust: Any = None
+        self._of_loop: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+    def call(self, work: Callable[[Any, Any], Any]) -> tuple[Any, int]:
+        """Run `work(client, http_options)` with retries, and return its result and the number of attempts."""
+        from tenacity import Retrying
+
+        client = self._client(None)
+        deadline = time.monotonic() + self.timeout
+        attempts = 0
+
+        def attempt() -> Any:
+            nonlocal attempts
+            attempts += 1
+            return work(client, self._options(deadline))
+
+        try:
+            # httpx bounds each read, not the whole reply. This bounds everything.
+            reply: Any = call_within(
+                self.timeout + 0.05,
+                lambda: Retrying(**self._retrying(deadline))(attempt),
+                name="model request",
+                or_inline=True,
+            )
+        except Exception as error:
+            raise self._failure(error, attempts) from error
+        return reply, attempts
+
+    async def acall(self, work: Callable[[Any, Any], Awaitable[Any]]) -> tuple[Any, int]:
+        """Run as `call` does, without blocking the event loop."""
+        import anyio
+        from tenacity import AsyncRetrying
+
+        client = await to_thread(self._client, running_loop())
+        deadline = time.monotonic() + self.timeout
+        attempts = 0
+
+        async def attempt() -> Any:
+            nonlocal attempts
+            attempts += 1
+            return await work(client.aio, self._options(deadline))
+
+        try:
+            # asyncio.timeout would also interrupt the closing of a connection, which httpcore shields by scopes of anyio.
+            with anyio.fail_after(self.timeout + 0.05):
+                reply: Any = await AsyncRetrying(**self._retrying(deadline))(attempt)
+        except Exception as error:
+            raise self._failure(error, attempts) from error
+        return reply, attempts
+
+    def _options(self, deadline: float) -> Any:
+        """Return the options of one attempt, which takes at most half of the timeout: a hanging one leaves time for another."""
+        from google.genai import types
+
+        left = min(deadline - time.monotonic(), self.timeout / 2)
+        return types.HttpOptions(timeout=max(1, int(left * 1_000)))
+
+    def _retrying(self, deadline: float) -> dict[str, Any]:
+        from tenacity import retry_if_exception, wait_exponential, wait_random
+
+        backoff = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
+
+        def wait(state: Any) -> float:
+            requested = requested_pause(state.outcome.exception())
+            return float(backoff(state)) if requested is None else requested
+
+        def stop(state: Any) -> bool:
+            return bool(state.attempt_number >= self.attempts or time.monotonic() + state.upcoming_sleep >= deadline)
+
+        return {"retry": retry_if_exception(is_transient), "wait": wait, "stop": stop, "reraise": True}
+
+    def _failure(self, error: Exception, attempts: int) -> JudgeError | MissingExtra:
+        """Return any error of a call as one of ours, without secrets, in particular the API key."""
+        from grace_kp.trace import describe_error, redact_text  # not above, as in `_batch`
+
+        attempts = max(1, attempts)
+        if isinstance(error, JudgeError):
+            error.attempts = max(error.attempts, attempts) if error.attempts else 0
+            return error
+        if isinstance(error, MissingExtra):
+            return error
+        if isinstance(error, TimeoutError | DeadlineExceeded):
+            return JudgeError(f"the model did not answer within {self.timeout:g} s", attempts=attempts)
+        status = status_of(error)
+        if status is None:
+            message = ": ".join(describe_error(error, 300))
+        else:
+            detail = getattr(error, "message", None)
+            message = f"HTTP {status} {getattr(error, 'status', None) or ''}".rstrip() + (
+                f": {detail}" if detail else ""
+            )
+        api_key = self._api_key or find_api_key()
+        if api_key:
+            message = message.replace(api_key, "[REDACTED:api_key]")
+        return JudgeError(redact_text(message, identifiers=True)[:500], attempts=attempts, status=status)
+
+    def _client(self, loop: asyncio.AbstractEventLoop | None) -> Any:
+        # Connections that were open before a fork are the parent's, and the lock may be held.
+        if self._pid != os.getpid():
+            self._lock, self._pid, self._sync, self._of_loop = threading.Lock(), os.getpid(), None, WeakKeyDictionary()
+        with self._lock:
+            client = self._sync if loop is None else self._of_loop.get(loop)
+            if client is None:
+                client = self._new_client()
+                if loop is None:
+                    self._sync = client
+                else:
+                    self._of_loop[loop] = client
+            return client
+
+    def _new_client(self) -> Any:
+        api_key = self._api_key or find_api_key()
+        if not api_key:
+            raise JudgeError(f"no API key: set {' or '.join(KEY_VARIABLES)}, or pass api_key", attempts=0)
+        try:
+            import httpx
+            from google import genai
+            from google.genai import types
+        except ImportError:
+            raise MissingExtra("Gemini", "gemini") from None
+        if self._trust is None:
+            self._trust = httpx.create_ssl_context()  # reads all certificates, so it is shared
+
+        def bound(response: Any) -> None:
+            response.stream = _bounded_stream(response)
+
+        async def abound(response: Any) -> None:
+            response.stream = _bounded_stream(response)
+
+        sync_client = httpx.Client(verify=self._trust, event_hooks={"response": [bound]})
+        weakref.finalize(self, sync_client.close)
+        async_client = httpx.AsyncClient(
+            verify=self._trust,
+            event_hooks={"response": [abound]},
+            # No connection is kept open: it would belong to an event loop that may end without notice.
+            limits=httpx.Limits(max_connections=100, max_keepalive_connections=0),
+        )
+        options = types.HttpOptions(base_url=self.base_url, httpx_client=sync_client, httpx_async_client=async_client)
+        return genai.Client(api_key=api_key, vertexai=False, http_options=options)
+
+
+def _bounded_stream(response: Any) -> Any:
+    """Return the stream of a response, sync or async, bounded in size and total time: httpx bounds the time of each read only."""
+    import httpx
+
+    seconds = (response.request.extensions.get("timeout") or {}).get("read")
+    deadline = time.monotonic() + (3_600.0 if seconds is None else seconds)
+    stream, left = response.stream, MAX_REPLY_BYTES
+
+    def checked(chunk: bytes) -> bytes:
+        nonlocal left
+        left -= len(chunk)
+        if left < 0:
+            raise httpx.DecodingError(f"the reply is larger than {MAX_REPLY_BYTES >> 20} MB")
+        if time.monotonic() > deadline:
+            raise httpx.ReadTimeout("the reply took too long")
+        return chunk
+
+    class Bounded(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __iter__(self) -> Any:
+            return map(checked, stream)
+
+        async def __aiter__(self) -> Any:
+            async for chunk in stream:
+                yield checked(chunk)
+
+        def close(self) -> None:
+            stream.close()
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()
+
+
+_TRANSIENT = frozenset({"TimeoutException", "NetworkError", "RemoteProtocolError", "ProxyError"})
+_HTTPX = frozenset({"httpx", "httpx2", "httpcore", "httpcore2"})  # httpx, or the fork that the client may use
+
+
+def is_transient(error: BaseException) -> bool:
+    """Return whether trying again may help: after some statuses, lost connections, and timeouts."""
+    return (
+        status_of(error) in RETRIED
+        or isinstance(error, ConnectionError)
+        or any(
+            base.__name__ in _TRANSIENT and base.__module__.partition(".")[0] in _HTTPX for base in type(error).__mro__
+        )
+    )
+
+
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status in an error of the Google client; None where there is none."""
+    code = getattr(error, "code", None)
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+
+def requested_pause(error: BaseException | None) -> float | None:
+    """Return the seconds that the service asks to wait: its Retry-After header, or RetryInfo in the body."""
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    seconds = retry_after(headers.get("retry-after")) if headers is not None else None
+    if seconds is not None:
+        return seconds
+    details = getattr(error, "details", None)
+    inner = details.get("error") if isinstance(details, dict) else None
+    listed = inner.get("details") if isinstance(inner, dict) else None
+    for entry in listed if isinstance(listed, list) else ():
+        delay = entry.get("retryDelay") if isinstance(entry, dict) else None
+        if isinstance(delay, str) and delay.endswith("s"):
+            return retry_after(delay[:-1])
+    return None

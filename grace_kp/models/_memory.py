@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -18,34 +19,45 @@ if TYPE_CHECKING:
 REMEMBERED = 2_048
 
 
-class Memory:
-    """The vectors of the texts embedded last, by the hash of the text; about 1.5 KB each for 384 dimensions."""
+class RememberingEmbedder(ABC):
+    """An embedder that keeps the vectors of the texts embedded last, by the hash of the text; about 1.5 KB each for 384 dimensions."""
 
-    def __init__(self, size: int) -> None:
-        check_whole("remember", size, 0)
-        self._size = size
+    def __init__(self, remember: int) -> None:
+        check_whole("remember", remember, 0)
+        self._size = remember
         self._kept: OrderedDict[bytes, npt.NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def embed(
-        self,
-        texts: Sequence[str],
-        dimensions: Callable[[], int],
-        model: Callable[[list[str]], npt.NDArray[np.float32]],
-    ) -> npt.NDArray[np.float32]:
-        """Return one row per text; only unknown texts go through the model, each once."""
+    @property
+    @abstractmethod
+    def dimensions(self) -> int:
+        """Length of every vector."""
+
+    @abstractmethod
+    def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        """Embed texts that are not remembered."""
+
+    def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
+        """Return one row per text, shape (n, dimensions), float32. Only unknown texts go through the model, each once.
+
+        Raises:
+            EmbedderError: the model cannot be loaded or used, or it returned something other than one vector per text.
+            MissingExtra: the extra of the model is not installed.
+        """
         import numpy as np
 
         if isinstance(texts, str):
-            raise TypeError("embed takes a list of texts, not one text")
+            raise TypeError("embed takes a list of strings, not one string")
         hashes = [_hash(text) for text in texts]
+        if not hashes:
+            return np.empty((0, self._length_of_no_vector()), dtype=np.float32)
         with self._lock:
             known = {digest: row for digest in hashes if (row := self._kept.get(digest)) is not None}
             for digest in known:
                 self._kept.move_to_end(digest)
         missing = {digest: text for digest, text in zip(hashes, texts, strict=True) if digest not in known}
         if missing:
-            rows = np.asarray(model(list(missing.values())), dtype=np.float32)
+            rows = np.asarray(self._rows(list(missing.values())), dtype=np.float32)
             if rows.ndim != 2 or len(rows) != len(missing):
                 raise EmbedderError(f"the model gave an array of shape {rows.shape} for {len(missing)} texts")
             with self._lock:
@@ -55,18 +67,19 @@ class Memory:
                         self._kept[digest] = row.copy()
                 while len(self._kept) > self._size:
                     self._kept.popitem(last=False)
-        if not hashes:
-            return np.empty((0, dimensions()), dtype=np.float32)
         return np.stack([known[digest] for digest in hashes])
+
+    def _length_of_no_vector(self) -> int:
+        return self.dimensions
 
 
 def _hash(text: str) -> bytes:
     if not isinstance(text, str):
-        raise TypeError(f"embed takes texts, not {type(text).__name__}")
+        raise TypeError(f"embed takes strings, not {type(text).__name__}")
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class CallableEmbedder:
+class CallableEmbedder(RememberingEmbedder):
     """A callable from a string to a vector as an `Embedder`; the first vector sets its dimensions."""
 
     def __init__(
@@ -75,8 +88,8 @@ class CallableEmbedder:
         if not callable(function):
             raise TypeError(f"an embedder has `embed` or is callable (got {type(function).__name__})")
         self._function = function
+        super().__init__(remember)
         self._dimensions = dimensions
-        self._memory = Memory(remember)
 
     @property
     def dimensions(self) -> int:
@@ -89,16 +102,13 @@ class CallableEmbedder:
             raise EmbedderError("the length of the vectors is known after the first text")
         return self._dimensions
 
-    def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """Return one row per text, shape (n, dimensions), float32."""
-        return self._memory.embed(texts, lambda: self._dimensions or 0, self._rows)
+    def _length_of_no_vector(self) -> int:
+        return self._dimensions or 0
 
     def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]:
         import numpy as np
 
         rows = np.asarray([self._function(text) for text in texts], dtype=np.float32)
-        if rows.ndim != 2:
-            raise EmbedderError(f"the embedder gave an array of shape {rows.shape} for {len(texts)} texts")
-        if self._dimensions is None:
+        if self._dimensions is None and rows.ndim == 2:
             self._dimensions = int(rows.shape[1])
         return rows

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.background import for_each
 from grace_kp.errors import EmbedderError, MissingExtra, check_whole
 from grace_kp.models._hub import FETCH_HINT, ONNX_FILES, REPOSITORY, LoadedOnce, cached_onnx, check, fetch_onnx
-from grace_kp.models._memory import REMEMBERED, Memory
+from grace_kp.models._memory import REMEMBERED, RememberingEmbedder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import numpy as np
     import numpy.typing as npt
@@ -23,7 +23,7 @@ MAX_CHARS = 20_000
 BATCH = 16
 
 
-class OnnxEmbedder:
+class OnnxEmbedder(RememberingEmbedder):
     """Embeds texts by all-MiniLM-L6-v2 (384 dimensions, 256 tokens) or another model in the same form.
 
     The model is loaded once, on first use, in about 0.3 s. Batches are spread over the processor's cores. Safe to share between
@@ -47,24 +47,15 @@ class OnnxEmbedder:
     ) -> None:
         if threads is not None:
             check_whole("threads", threads, 1, "or None")
+        super().__init__(remember)
         self._model = model_or_path
         self._threads = threads if threads is not None else min(4, os.cpu_count() or 1)
-        self._memory = Memory(remember)
         self._loaded = LoadedOnce(lambda: _OnnxModel(lambda: _find_folder(model_or_path, fetch=fetch)))
 
     @property
     def dimensions(self) -> int:
         """Length of every vector; 384 until another model is loaded."""
         return self._loaded.get().dimensions if self._loaded.is_loaded else DIMENSIONS
-
-    def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """Return one row per text, shape (n, dimensions), float32, of length 1.
-
-        Raises:
-            EmbedderError: the model is not on disk, is not the pinned one, or cannot be used.
-            MissingExtra: the extra `onnx` is not installed.
-        """
-        return self._memory.embed(texts, lambda: self.dimensions, self._rows)
 
     def load(self) -> None:
         """Load the model now instead of with the first text; errors as for `embed`."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import EmbedderError, MissingExtra, check_whole
 from grace_kp.models._hub import FETCH_HINT, REPOSITORY, LoadedOnce
-from grace_kp.models._memory import REMEMBERED, Memory
+from grace_kp.models._memory import REMEMBERED, RememberingEmbedder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import numpy as np
     import numpy.typing as npt
@@ -21,7 +21,7 @@ MAX_CHARS = 20_000
 _DEFAULT_DIMENSIONS = 384
 
 
-class SentenceTransformerEmbedder:
+class SentenceTransformerEmbedder(RememberingEmbedder):
     """Embeds texts by a model of sentence-transformers, normalised to length 1.
 
     The model is loaded once, on first use. Importing the library takes seconds, so `Grace` does it in a background thread. Safe to
@@ -45,9 +45,9 @@ class SentenceTransformerEmbedder:
         remember: int = REMEMBERED,
     ) -> None:
         check_whole("batch_size", batch_size)
+        super().__init__(remember)
         self._model = name = str(model_or_path)
         self._batch = batch_size
-        self._memory = Memory(remember)
         self._loaded = LoadedOnce(lambda: _TorchModel(name, device, fetch=fetch))
 
     @property
@@ -56,15 +56,6 @@ class SentenceTransformerEmbedder:
         if self._model == REPOSITORY and not self._loaded.is_loaded:
             return _DEFAULT_DIMENSIONS
         return self._loaded.get().dimensions
-
-    def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """Return one row per text, shape (n, dimensions), float32, of length 1.
-
-        Raises:
-            EmbedderError: the model is not on disk and may not be fetched, or cannot be used.
-            MissingExtra: the extra `embeddings` is not installed.
-        """
-        return self._memory.embed(texts, lambda: self.dimensions, self._rows)
 
     def load(self) -> None:
         """Load the model now instead of with the first text; errors as for `embed`."""

@@ -1,6 +1,6 @@
 """The detection rubric (SPEC §9): whether a variant of an agent or prompt is better than the current best, and how certain that is."""
 
-from grace_kp.rubric._compare import Recommendation, compare, converged
+from grace_kp.rubric._compare import Evidence, Interval, Recommendation, compare, converged, permutation_p
 from grace_kp.rubric._files import RubricFileError, read_test_set, read_variant, write_variant
 from grace_kp.rubric._history import History, HistoryChanged, Round
 from grace_kp.rubric._rating import (
@@ -18,7 +18,6 @@ from grace_kp.rubric._rating import (
     rate,
 )
 from grace_kp.rubric._report import comparison_page, history_page, require_plots
-from grace_kp.rubric._statistics import Evidence, Interval, permutation_p
 from grace_kp.rubric._variants import Detection, Document, Problem, Run, Summary, TestSet, Variant, run_score
 
 __all__ = [

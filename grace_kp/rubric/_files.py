@@ -154,18 +154,16 @@ class _RatingFields(SourceFields):
 
     def rating(self, document: Document) -> Rating:
         judgements = self.judgements
-        problems = [problem.id for problem in document.problems]
         if isinstance(judgements, str):
             judgements = list("".join(judgements.split()))
         if isinstance(judgements, list):
-            if len(judgements) != len(problems):
-                raise ValueError(f"{document.id} has {len(problems)} problems, and {len(judgements)} are judged")
-            judgements = dict(zip(problems, judgements, strict=True))
+            judgements = document.judgements_of(judgements)
         if not isinstance(judgements, dict):
             raise ValueError(
                 f"judgements are symbols in the order of the problems or an object by problem, not {brief(judgements)}"
             )
-        unknown = [problem for problem in judgements if problem not in problems]
+        known = [problem.id for problem in document.problems]
+        unknown = [problem for problem in judgements if problem not in known]
         if unknown:
             raise ValueError(f"{document.id} has no problem {unknown[0]!r}")
         return Rating(judgements, self.bonuses, self.penalties, self.reasons, self.rater)

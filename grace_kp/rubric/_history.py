@@ -7,26 +7,25 @@ line. Everything else on the page belongs to its authors and stays unchanged: pr
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from grace_kp.errors import GraceError, InvalidHistory
 from grace_kp.pages import printable
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare, converged
-from grace_kp.rubric._variants import Detection, Document, Problem, Run, TestSet, Variant
+from grace_kp.rubric._variants import Document, Problem, Run, TestSet, Variant
 from grace_kp.trace import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from grace_kp.rubric._statistics import Evidence
+    from grace_kp.rubric._compare import Evidence
 
 
-T = TypeVar("T")
 _RULE = re.compile(r" {0,3}\|?(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -87,37 +86,40 @@ def lines_of(text: str) -> list[Line]:
 
 @dataclass(frozen=True, slots=True)
 class MarkdownRow:
-    """A row of a table."""
+    """A row of a table; the first row of a table is its header."""
 
     cells: tuple[str, ...]
     line: int
     file: str
 
-    def number(self, column: int) -> float:
-        """Return the number in a cell."""
+    def error(self, problem: str) -> InvalidHistory:
+        """Return the error for this row."""
+        return InvalidHistory(problem, file=self.file, line=self.line)
+
+    @contextlib.contextmanager
+    def place_errors(self) -> Iterator[None]:
+        """Give the file and the line of this row to a ValueError."""
         try:
+            yield
+        except InvalidHistory:
+            raise
+        except ValueError as error:
+            raise self.error(str(error)) from None
+
+    def number(self, column: int) -> float:
+        """Return the finite number in a cell."""
+        with contextlib.suppress(ValueError):
             value = float(self.cells[column])
-        except ValueError:
-            value = float("nan")
-        if value != value or value in {float("inf"), float("-inf")}:
-            raise InvalidHistory(f"a number is needed, not {self.cells[column]!r}", file=self.file, line=self.line)
-        return value
+            if math.isfinite(value):
+                return value
+        raise self.error(f"a number is needed, not {self.cells[column]!r}")
 
     def whole_number(self, column: int) -> int:
         """Return the whole number from 0 in a cell."""
         value = self.number(column)
         if value < 0 or value != int(value):
-            cell = self.cells[column]
-            raise InvalidHistory(f"a whole number is needed, not {cell!r}", file=self.file, line=self.line)
+            raise self.error(f"a whole number is needed, not {self.cells[column]!r}")
         return int(value)
-
-
-@dataclass(frozen=True, slots=True)
-class MarkdownTable:
-    """A table, found by its header."""
-
-    rows: tuple[MarkdownRow, ...]
-    line: int
 
 
 @dataclass(slots=True)
@@ -126,32 +128,33 @@ class Section:
 
     file: str
     lines: list[Line] = field(default_factory=list)
-    tables: dict[tuple[str, ...], MarkdownTable] = field(default_factory=dict)
+    tables: dict[tuple[str, ...], list[MarkdownRow]] = field(default_factory=dict)
+    """The rows of each table, its header first."""
 
-    @property
-    def line(self) -> int:
-        """The number of its first line."""
-        return self.lines[0].number if self.lines else 1
+    def error(self, problem: str, line: int | None = None) -> InvalidHistory:
+        """Return the error for a line of this page; for the first line of the section if it is None."""
+        first = self.lines[0].number if self.lines else 1
+        return InvalidHistory(problem, file=self.file, line=first if line is None else line)
 
-    def error(self, problem: str, line: int) -> InvalidHistory:
-        """Return the error for a line of this page."""
-        return InvalidHistory(problem, file=self.file, line=line)
-
-    def build(self, line: int, build: Callable[[], T]) -> T:
-        """Return what `build` returns; its errors get the line."""
-        try:
-            return build()
-        except InvalidHistory:
-            raise
-        except ValueError as error:
-            raise self.error(str(error), line) from None
-
-    def table(self, header: Sequence[str]) -> MarkdownTable:
-        """Return the table with this header."""
+    def table(self, header: Sequence[str]) -> list[MarkdownRow]:
+        """Return the rows of the table with this header, which is the first of them."""
         table = self.tables.get(tuple(header))
         if table is None:
-            raise self.error(f"the table with the columns {', '.join(header)} is missing", self.line)
+            raise self.error(f"the table with the columns {', '.join(header)} is missing")
         return table
+
+    def row(self, header: Sequence[str]) -> MarkdownRow:
+        """Return the only row of the table with this header."""
+        first, *rows = self.table(header)
+        if len(rows) != 1:
+            raise first.error(f"the table with the columns {', '.join(header)} must have one row")
+        return rows[0]
+
+    def refuse_other_tables(self, expected: tuple[tuple[str, ...], ...], hint: str) -> None:
+        """Refuse tables that belong to another kind of section."""
+        for header, (first, *_) in self.tables.items():
+            if header not in expected:
+                raise first.error(f"the table with the columns {', '.join(header)} does not belong here; {hint}")
 
     def read_tables(self, known: Sequence[tuple[str, ...]]) -> None:
         """Read the tables with known headers. Other tables belong to the authors of the page."""
@@ -166,24 +169,24 @@ class Section:
                 raise self.error(f"there is a second table with the columns {', '.join(header)}", line.number)
             self.tables[header] = self._read_table(header, index)
 
-    def _read_table(self, header: tuple[str, ...], start: int) -> MarkdownTable:
+    def _read_table(self, header: tuple[str, ...], start: int) -> list[MarkdownRow]:
         lines = self.lines
         if start + 1 >= len(lines) or not lines[start + 1].is_rule:
             raise self.error("the line below a table's header must be |---|", lines[start].number + 1)
-        rows = []
+        rows = [MarkdownRow(header, lines[start].number, self.file)]
         end = start + 2
         while end < len(lines) and not (lines[end].is_blank or lines[end].inert or lines[end].heading):
-            line, cells = lines[end], _cells(lines[end].bare)
-            if len(cells) != len(header):
-                raise self.error(f"the row has {len(cells)} cells, and the table {len(header)} columns", line.number)
-            rows.append(MarkdownRow(cells, line.number, self.file))
+            row = MarkdownRow(_cells(lines[end].bare), lines[end].number, self.file)
+            if len(row.cells) != len(header):
+                raise row.error(f"the row has {len(row.cells)} cells, and the table {len(header)} columns")
+            rows.append(row)
             end += 1
         while end < len(lines) and lines[end].is_blank:
             end += 1
         stray = end < len(lines) and not lines[end].inert and lines[end].bare.lstrip(" \t").startswith("|")
         if stray and not (end + 1 < len(lines) and lines[end + 1].is_rule):
             raise self.error("this row is separated from its table", lines[end].number)
-        return MarkdownTable(tuple(rows), lines[start].number)
+        return rows
 
 
 def table_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -217,12 +220,13 @@ def _code(character: str) -> str:
 def unescape_cell(text: str) -> str:
     """Return the string that a cell or heading contains."""
     controls = {"n": "\n", "r": "\r"}
-    return _ESCAPE.sub(lambda match: _character(match[1]) if match[1] else controls.get(match[2], match[2]), text)
 
+    def character(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(code) if (code := int(match[1], 16)) < 0x110000 else "\ufffd"
+        return controls.get(match[2], match[2])
 
-def _character(code: str) -> str:
-    number = int(code, 16)
-    return chr(number) if number < 0x110000 else "\ufffd"
+    return _ESCAPE.sub(character, text)
 
 
 def _cells(line: str) -> tuple[str, ...]:
@@ -286,7 +290,12 @@ def round_text(number: int, round: Round, best: Variant | None) -> str:  # noqa:
     parts = [f"## Round {number}: {escape_cell(variant.name)}\n"]
     if round.notes:
         parts.append(round.notes + "\n")
-    parts.append(table_text(RUNS, [_run_row(variant, *numbered) for numbered in enumerate(variant.runs, 1)]))
+    runs = []
+    for place, run in enumerate(variant.runs, 1):
+        problems = variant.test_set.document(run.document).problems
+        symbols = "".join(run.judgements[problem.id].symbol for problem in problems)
+        runs.append((run.document, place, symbols, run.bonuses, run.penalties, f"{run.score:.15g}"))
+    parts.append(table_text(RUNS, runs))
     parts.append(table_text(FIGURES, [_figures_row(variant)]))
     parts.append(table_text(RATES, _rates_rows(variant, best)))
     if best is not None and recommendation is not None:
@@ -320,92 +329,65 @@ def _evidence_text(evidence: Evidence) -> str:
     return f"{difference}, p = {evidence.p_value:.3f} over {evidence.pairs} pairs; {further}.\n"
 
 
-def _run_row(variant: Variant, number: int, run: Run) -> tuple[object, ...]:
-    problems = variant.test_set.document(run.document).problems
-    symbols = "".join(run.judgements[problem.id].symbol for problem in problems)
-    return run.document, number, symbols, run.bonuses, run.penalties, f"{run.score:.15g}"
-
-
 def read_test_set(section: Section) -> TestSet | None:
     """Return the test set of a page; None if the page has none."""
-    _refuse_other_tables(section, (DOCUMENTS, PROBLEMS), "a round begins with '## Round N: name'")
+    section.refuse_other_tables((DOCUMENTS, PROBLEMS), "a round begins with '## Round N: name'")
     if not section.tables:
         return None
-    documents = section.table(DOCUMENTS)
-    by_document: dict[str, list[Problem]] = {row.cells[0]: [] for row in documents.rows}
-    for row in section.table(PROBLEMS).rows:
+    header, *rows = section.table(DOCUMENTS)
+    by_document: dict[str, list[Problem]] = {row.cells[0]: [] for row in rows}
+    for row in section.table(PROBLEMS)[1:]:
         document, name, category, severity, kind, key = row.cells
         if document not in by_document:
-            raise section.error(f"the document {document!r} is unknown", row.line)
-        problem = partial(Problem, name, category, severity, None if kind == "-" else kind, key)
-        by_document[document].append(section.build(row.line, problem))
-    found = []
-    for row in documents.rows:
-        name, domain = row.cells[:2]
-        found.append(
-            section.build(row.line, partial(Document, name, domain, tuple(by_document[name]), row.whole_number(2)))
-        )
-    runs = {row.whole_number(3) for row in documents.rows}
+            raise row.error(f"the document {document!r} is unknown")
+        with row.place_errors():
+            by_document[document].append(Problem(name, category, severity, None if kind == "-" else kind, key))
+    documents = []
+    for row in rows:
+        with row.place_errors():
+            name, domain = row.cells[:2]
+            documents.append(Document(name, domain, tuple(by_document[name]), row.whole_number(2)))
+    runs = {row.whole_number(3) for row in rows}
     if len(runs) != 1:
-        raise section.error("all documents of a test set have the same number of runs", documents.line)
-    return section.build(documents.line, partial(TestSet, tuple(found), runs.pop()))
-
-
-def _refuse_other_tables(section: Section, expected: tuple[tuple[str, ...], ...], hint: str) -> None:
-    for header, table in section.tables.items():
-        if header not in expected:
-            columns = ", ".join(header)
-            raise section.error(f"the table with the columns {columns} does not belong here; {hint}", table.line)
+        raise header.error("all documents of a test set have the same number of runs")
+    with header.place_errors():
+        return TestSet(tuple(documents), runs.pop())
 
 
 def read_round(section: Section, name: str, test_set: TestSet, best: Variant | None) -> Round:
     """Return a round of a page."""
-    _refuse_other_tables(section, (RUNS, FIGURES, RATES, DECISION), "the test set comes before the first round")
-    table = section.table(RUNS)
-    runs = [_read_run(section, row, number, test_set) for number, row in enumerate(table.rows, 1)]
-    variant = section.build(table.line, partial(Variant, name, tuple(runs), test_set))
-    _check_row(section, _only_row(section, FIGURES), FIGURES, _figures_row(variant))
-    rates, known = _rates_rows(variant, best), section.table(RATES)
-    if sorted(row.cells[0] for row in known.rows) != sorted(str(row[0]) for row in rates):
-        categories = ", ".join(str(row[0]) for row in rates)
-        raise section.error(f"there must be one row for each category: {categories}", known.line)
-    rows = {row.cells[0]: row for row in known.rows}
+    section.refuse_other_tables((RUNS, FIGURES, RATES, DECISION), "the test set comes before the first round")
+    header, *rows = section.table(RUNS)
+    runs = tuple(_read_run(row, number, test_set) for number, row in enumerate(rows, 1))
+    with header.place_errors():
+        variant = Variant(name, runs, test_set)
+    _check_row(section.row(FIGURES), FIGURES, _figures_row(variant))
+    rates, (known, *rows) = _rates_rows(variant, best), section.table(RATES)
+    if sorted(row.cells[0] for row in rows) != sorted(str(row[0]) for row in rates):
+        raise known.error(f"there must be one row for each category: {', '.join(str(row[0]) for row in rates)}")
+    by_category = {row.cells[0]: row for row in rows}
     for values in rates:
-        _check_row(section, rows[str(values[0])], RATES, values)
+        _check_row(by_category[str(values[0])], RATES, values)
     if best is None and DECISION in section.tables:
-        raise section.error("the first round is compared with nothing", section.tables[DECISION].line)
-    first = min(table.line for table in section.tables.values())
+        raise section.table(DECISION)[0].error("the first round is compared with nothing")
+    first = min(table[0].line for table in section.tables.values())
     notes = "".join(line.text for line in section.lines[1:] if line.number < first).replace("\r\n", "\n").strip("\n")
-    return Round(variant, None if best is None else _read_decision(section, variant, best), notes)
+    return Round(variant, None if best is None else _read_decision(section.row(DECISION), variant, best), notes)
 
 
-def _read_run(section: Section, row: MarkdownRow, number: int, test_set: TestSet) -> Run:
+def _read_run(row: MarkdownRow, number: int, test_set: TestSet) -> Run:
     if row.whole_number(1) != number:
-        raise section.error(f"this should be run {number}", row.line)
-    document = section.build(row.line, partial(test_set.document, row.cells[0]))
-    problems, symbols = document.problems, row.cells[2]
-    if len(symbols) != len(problems):
-        raise section.error(f"{document.id} has {len(problems)} problems, and {len(symbols)} are judged", row.line)
-
-    def build() -> Run:
-        judgements = {problem.id: Detection.of(symbol) for problem, symbol in zip(problems, symbols, strict=True)}
-        return Run(document.id, judgements, row.whole_number(3), row.whole_number(4))
-
-    run = section.build(row.line, build)
+        raise row.error(f"this should be run {number}")
+    with row.place_errors():
+        document = test_set.document(row.cells[0])
+        run = Run(document.id, document.judgements_of(row.cells[2]), row.whole_number(3), row.whole_number(4))
     score = row.number(5)
     if abs(score - run.score) > 0.005:
-        raise section.error(f"the score is {score:g} on the page and {run.score:g} in the run", row.line)
+        raise row.error(f"the score is {score:g} on the page and {run.score:g} in the run")
     return run
 
 
-def _only_row(section: Section, header: tuple[str, ...]) -> MarkdownRow:
-    table = section.table(header)
-    if len(table.rows) != 1:
-        raise section.error(f"the table with the columns {', '.join(header)} must have one row", table.line)
-    return table.rows[0]
-
-
-def _check_row(section: Section, row: MarkdownRow, header: Sequence[str], values: Sequence[float | str | None]) -> None:
+def _check_row(row: MarkdownRow, header: Sequence[str], values: Sequence[float | str | None]) -> None:
     """Refuse cells that differ from the values that follow from the runs; None allows any cell."""
     place = f" in {row.cells[0]}" if isinstance(values[0], str) else ""
     for column, (name, value) in enumerate(zip(header, values, strict=True)):
@@ -415,24 +397,22 @@ def _check_row(section: Section, row: MarkdownRow, header: Sequence[str], values
             problem = f"{row.cells[column]} on the page and {value} in the runs"
         else:
             continue
-        raise section.error(f"{name}{place} is {problem}", row.line)
+        raise row.error(f"{name}{place} is {problem}")
 
 
-def _read_decision(section: Section, variant: Variant, best: Variant) -> Recommendation:
-    row = _only_row(section, DECISION)
+def _read_decision(row: MarkdownRow, variant: Variant, best: Variant) -> Recommendation:
     compared, chosen, *_, reason = row.cells
     if compared != best.name:
-        raise section.error(f"the best before this round is {best.name!r}, not {compared!r}", row.line)
+        raise row.error(f"the best before this round is {best.name!r}, not {compared!r}")
     if chosen not in {best.name, variant.name}:
-        raise section.error(f"the choice must be {best.name!r} or {variant.name!r}, not {chosen!r}", row.line)
-    # Of the summaries, because evidence takes time.
-    ruled = section.build(row.line, lambda: compare(best.summary, variant.summary))
-    _check_row(section, row, DECISION, (None, None, ruled.raw_diff, ruled.adjusted_diff, None))
+        raise row.error(f"the choice must be {best.name!r} or {variant.name!r}, not {chosen!r}")
+    with row.place_errors():
+        ruled = compare(best.summary, variant.summary)  # of the summaries, because evidence takes time
+    _check_row(row, DECISION, (None, None, ruled.raw_diff, ruled.adjusted_diff, None))
     choice = VARIANT if chosen == variant.name else BEST
     # An author who changes the choice and leaves the reason of the rule has another reason.
-    return replace(
-        ruled, choice=choice, reason=BY_HAND if choice != ruled.choice and reason == ruled.reason else reason
-    )
+    by_hand = choice != ruled.choice and reason == ruled.reason
+    return replace(ruled, choice=choice, reason=BY_HAND if by_hand else reason)
 
 
 _ROUND = re.compile(r"round[ \t]+(\d+):[ \t]*(.+)", re.IGNORECASE)
@@ -530,7 +510,7 @@ class History:
         variant, best = round.variant, self.best
         if self.test_set is not None and variant.test_set != self.test_set:
             raise ValueError(f"the variant {variant.name} was run on another test set than the rounds before")
-        if self._has(variant.name):
+        if any(item.variant.name == variant.name for item in self.rounds):
             raise ValueError(f"there is already a variant {variant.name!r}; choose another name")
         if best is None and round.recommendation is not None:
             raise ValueError("the first round is compared with nothing, so it has no recommendation")
@@ -544,9 +524,6 @@ class History:
         self.text, self.test_set = text + new, variant.test_set
         self.rounds.append(recorded)
         return recorded.recommendation
-
-    def _has(self, name: str) -> bool:
-        return any(item.variant.name == name for item in self.rounds)
 
     def _check_reads_back(self, text: str, new: str, recorded: Round) -> None:
         """Refuse an addition to the page that would not be read as the round it holds; the rest was read before."""
@@ -597,11 +574,11 @@ class History:
         self.test_set = read_test_set(head) if self.test_set is None else self.test_set
         for section, (number, name) in zip(rounds, titles, strict=True):
             if self.test_set is None:
-                raise section.error("a round comes before the test set", section.line)
+                raise section.error("a round comes before the test set")
             if number != len(self.rounds) + 1:
-                raise section.error(f"this should be round {len(self.rounds) + 1}", section.line)
-            if self._has(name):
-                raise section.error(f"there is already a variant {name!r}", section.line)
+                raise section.error(f"this should be round {len(self.rounds) + 1}")
+            if any(item.variant.name == name for item in self.rounds):
+                raise section.error(f"there is already a variant {name!r}")
             self.rounds.append(read_round(section, name, self.test_set, self.best))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
 
 from grace_kp.errors import GraceError, brief, check_whole
@@ -106,8 +107,7 @@ def agreement_of(pairs: Iterable[tuple[Detection, Detection]]) -> Agreement:
     kappa = None if expected == total**2 else (observed - expected / total**2) / (1 - expected / total**2)
     by_symbols = {
         first.symbol + second.symbol: counts[first, second]
-        for first in reversed(ORDER)
-        for second in reversed(ORDER)
+        for first, second in product(reversed(ORDER), repeat=2)
         if counts[first, second]
     }
     return Agreement(kappa, observed, total, by_symbols)
@@ -199,19 +199,26 @@ def rate(
         ratings = output.ratings or _ask(output, number, document, raters, test_set.scope)
         rated.append(replace(output, ratings=ratings))
         gaps += [_gap(number, document, rating, problems) for rating in ratings]
-        found = _disputes(number, document, ratings)
+        judgements: dict[str, Detection] = {}
+        found: list[Dispute] = []
+        for problem in problems:
+            judged = [rating.judgements[problem] for rating in ratings if problem in rating.judgements]
+            if not judged:
+                reasons = dict.fromkeys(rating.reasons.get(problem, _NO_REASON) for rating in ratings)
+                raise NotRated(f"run {number}: the problem {problem!r} could not be judged: {'; '.join(reasons)}")
+            judgements[problem] = lower = min(judged, key=ORDER.index)
+            if len(judged) == 2:
+                first, second = judged
+                pairs.append((first, second))
+                if first is not second:
+                    reasons_of_both = (ratings[0].reasons.get(problem, ""), ratings[1].reasons.get(problem, ""))
+                    found.append(Dispute(number, document.id, problem, first, second, lower, reasons_of_both))
         if found and referee is not None and output.text is not None:
             third = referee.rate(document, output.text, scope=test_set.scope)
             gaps.append(_gap(number, document, third, [dispute.problem for dispute in found]))
             found = [replace(item, settled=third.judgements.get(item.problem, item.settled)) for item in found]
+            judgements.update((dispute.problem, dispute.settled) for dispute in found)
         disputes += found
-        settled = {dispute.problem: dispute.settled for dispute in found}
-        judgements = {problem: _judgement(number, problem, ratings, settled) for problem in problems}
-        if len(ratings) == 2:
-            first, second = (rating.judgements for rating in ratings)
-            pairs += [
-                (first[problem], second[problem]) for problem in problems if problem in first and problem in second
-            ]
         counting = [rating for rating in ratings if rating.judgements or not problems]
         bonuses = min(rating.bonuses for rating in counting)
         penalties = min(rating.penalties for rating in counting)
@@ -233,29 +240,6 @@ def _ask(output: Output, number: int, document: Document, raters: Sequence[Rater
     if output.text is None:
         raise NotRated(f"run {number} ({output.document}) has neither judgements nor an output to judge")
     return tuple(rater.rate(document, output.text, scope=scope) for rater in raters)
-
-
-def _disputes(number: int, document: Document, ratings: Sequence[Rating]) -> list[Dispute]:
-    if len(ratings) < 2:
-        return []
-    disputes = []
-    for problem in (problem.id for problem in document.problems):
-        first, second = (rating.judgements.get(problem) for rating in ratings)
-        if first is not None and second is not None and first is not second:
-            reasons = (ratings[0].reasons.get(problem, ""), ratings[1].reasons.get(problem, ""))
-            lower = min(first, second, key=ORDER.index)
-            disputes.append(Dispute(number, document.id, problem, first, second, lower, reasons))
-    return disputes
-
-
-def _judgement(number: int, problem: str, ratings: Sequence[Rating], settled: Mapping[str, Detection]) -> Detection:
-    if problem in settled:
-        return settled[problem]
-    for rating in ratings:
-        if problem in rating.judgements:
-            return rating.judgements[problem]
-    reasons = "; ".join(dict.fromkeys(rating.reasons.get(problem, _NO_REASON) for rating in ratings))
-    raise NotRated(f"run {number}: the problem {problem!r} could not be judged: {reasons}")
 
 
 VERSION = "2026-11-1"

@@ -7,19 +7,26 @@ from typing import TYPE_CHECKING
 
 from grace_kp.errors import MissingExtra
 from grace_kp.pages import Curve, Plane, curves, named_bars, page, printable, safe, table
-from grace_kp.rubric._compare import VARIANT, Recommendation, compare, evidence_table, verdict_html, warnings_html
-from grace_kp.rubric._statistics import bootstrap_interval
+from grace_kp.rubric._compare import (
+    VARIANT,
+    Recommendation,
+    bootstrap_interval,
+    compare,
+    evidence_table,
+    verdict_html,
+    warnings_html,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grace_kp.rubric._history import History, Round
+    from grace_kp.rubric._history import History
     from grace_kp.rubric._variants import Variant
 
 MAX_ROUNDS = 40
 MAX_BARS = 6
 """Variants whose category rates are shown side by side: the newest ones and the best."""
-_WORDS = {"variant", "decision"}
+_FIGURES = ("variant", "mean", "SD", "stability", "gap", "balance")
 
 
 def history_page(history: History) -> str:
@@ -36,12 +43,13 @@ def history_page(history: History) -> str:
         outlook = "It may have converged: each of the last three rounds improved by less than 0.5"
     mean = f"mean {best.summary.mean:.2f}"
     numbered = [(number, item.variant) for number, item in enumerate(rounds, 1)]
+    rows = [(number, *_figures(item.variant), *item.outcome) for number, item in enumerate(rounds, 1)]
     newest = numbered[-MAX_BARS:]
     if all(item != best for _, item in newest):
         newest = [next(each for each in numbered if each[1] == best), *newest[1:]]
     parts = [
         f'<p class="verdict">The best of {len(rounds)} rounds is <b>{safe(best.name)}</b>, {mean}. {outlook}.</p>',
-        _rounds_table(rounds),
+        table(("round", *_FIGURES, "difference", "decision"), rows, name=1, words={"variant", "decision"}),
         _scores_plot(numbered[-MAX_ROUNDS:], "round"),
         _rates_plot(newest),
     ]
@@ -67,10 +75,7 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
     numbered = [(1, best), (2, variant)]
     parts = [
         verdict_html(chosen.name, found.reason),
-        table(
-            ("variant", "mean", "SD", "stability", "gap", "balance"),
-            [(item.name, *_figures(item)) for item in (best, variant)],
-        ),
+        table(_FIGURES, [_figures(best), _figures(variant)]),
         warnings_html(found.warnings),
         evidence_table(found),
         _scores_plot(numbered, "variant"),
@@ -82,16 +87,7 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
 def _figures(variant: Variant) -> tuple[str, ...]:
     summary = variant.summary
     gap, balance = f"{summary.cross_doc_gap:.2f}", f"{summary.balance:.2f}"
-    return f"{summary.mean:.2f}", f"{summary.sd:.2f}", summary.stability, gap, balance
-
-
-def _rounds_table(rounds: Sequence[Round]) -> str:
-    rows = []
-    for number, item in enumerate(rounds, 1):
-        difference, decision = item.outcome
-        rows.append((number, item.variant.name, *_figures(item.variant), difference, decision))
-    header = ("round", "variant", "mean", "SD", "stability", "gap", "balance", "difference", "decision")
-    return table(header, rows, name=1, words=_WORDS)
+    return variant.name, f"{summary.mean:.2f}", f"{summary.sd:.2f}", summary.stability, gap, balance
 
 
 def require_plots() -> None:
@@ -106,7 +102,6 @@ def require_plots() -> None:
 
 def _scores_plot(numbered: Sequence[tuple[int, Variant]], axis: str) -> str:
     """Return the mean score of each variant with its interval, and the score of each run."""
-    require_plots()
     means, bands, notes = [], [], []
     for number, item in numbered:
         interval, mean = bootstrap_interval([item]), item.summary.mean
@@ -124,7 +119,6 @@ def _scores_plot(numbered: Sequence[tuple[int, Variant]], axis: str) -> str:
 
 def _rates_plot(numbered: Sequence[tuple[int, Variant]]) -> str:
     """Return the detection rates of each category: the variants side by side as bars, and as a table with intervals."""
-    require_plots()
     categories = numbered[0][1].test_set.categories
     names = [f"{number}: {_short(item.name)}" for number, item in numbered]
     rates = {

@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import brief, check_whole
 
@@ -128,7 +128,7 @@ _JAPANESE = {
 """The terms of the source document."""
 DOCUMENTS = 2
 PROBLEMS = 10
-SEVERITY_COUNTS = {"critical": 3, "medium": 4, "minor": 3}
+SEVERITY_COUNTS = {"critical": (3, 3), "medium": (4, 4), "minor": (3, 3)}
 KIND_COUNTS = {"main": (6, 7), "adjacent": (2, 2), "subtle": (1, 2)}
 BONUSES = (3, 5)
 RUNS = 2
@@ -206,6 +206,16 @@ class Document:
         check_count(f"the bonus candidates of {self.id}", self.bonus_candidates)
         _refuse_duplicates((problem.id for problem in self.problems), f"document {self.id} has the problem {{}} twice")
 
+    def judgements_of(self, symbols: Sequence[Any]) -> dict[str, Any]:
+        """Return judgements in the order of the problems by problem id.
+
+        Raises:
+            ValueError: there are more or fewer judgements than problems.
+        """
+        if len(symbols) != len(self.problems):
+            raise ValueError(f"{self.id} has {len(self.problems)} problems, and {len(symbols)} are judged")
+        return {problem.id: symbol for problem, symbol in zip(self.problems, symbols, strict=True)}
+
 
 @dataclass(frozen=True, slots=True)
 class TestSet:
@@ -247,37 +257,36 @@ class TestSet:
     def check(self) -> list[str]:
         """Return a sentence for each departure from the balance of SPEC §9. A departure is not an error."""
         count = len(self.documents)
-        warnings = []
-        if count != DOCUMENTS:
-            warnings.append(f"there should be {DOCUMENTS} documents, not {count}")
+        warnings = _departures((count, DOCUMENTS, DOCUMENTS, "there should be {} documents"))
         if count > 1 and len({document.domain for document in self.documents}) < count:
             warnings.append("the documents should be of different domains")
-        if self.runs_per_document != RUNS:
-            warnings.append(f"there should be {RUNS} runs for each document and variant, not {self.runs_per_document}")
+        runs = "there should be {} runs for each document and variant"
+        warnings += _departures((self.runs_per_document, RUNS, RUNS, runs))
         for document in self.documents:
-            warnings += [f"document {document.id}: {departure}" for departure in _departures(document)]
+            severities = Counter(problem.severity for problem in document.problems)
+            kinds = Counter(problem.kind for problem in document.problems)
+            departures = _departures(
+                (len(document.problems), PROBLEMS, PROBLEMS, "there should be {} problems"),
+                *(
+                    (severities[name], *bounds, f"{{}} problems should be {name}")
+                    for name, bounds in SEVERITY_COUNTS.items()
+                ),
+                *((kinds[name], *bounds, f"{{}} problems should be {name}") for name, bounds in KIND_COUNTS.items()),
+                (document.bonus_candidates, *BONUSES, "there should be {} bonus candidates"),
+            )
+            if kinds[None]:
+                departures.append(f"{kinds[None]} problems have no kind (main, adjacent or subtle)")
+            warnings += [f"document {document.id}: {departure}" for departure in departures]
         return warnings
 
 
-def _departures(document: Document) -> list[str]:
-    departures = []
-    if len(document.problems) != PROBLEMS:
-        departures.append(f"there should be {PROBLEMS} problems, not {len(document.problems)}")
-    severities = Counter(problem.severity for problem in document.problems)
-    for severity, count in SEVERITY_COUNTS.items():
-        if severities[severity] != count:
-            departures.append(f"{count} problems should be {severity}, not {severities[severity]}")
-    kinds = Counter(problem.kind for problem in document.problems)
-    if kinds[None]:
-        departures.append(f"{kinds[None]} problems have no kind (main, adjacent or subtle)")
-    for kind, (low, high) in KIND_COUNTS.items():
-        if not low <= kinds[kind] <= high:
-            wanted = str(low) if low == high else f"{low} to {high}"
-            departures.append(f"{wanted} problems should be {kind}, not {kinds[kind]}")
-    low, high = BONUSES
-    if not low <= document.bonus_candidates <= high:
-        departures.append(f"there should be {low} to {high} bonus candidates, not {document.bonus_candidates}")
-    return departures
+def _departures(*figures: tuple[int, int, int, str]) -> list[str]:
+    """Return a sentence for each count that is not within its bounds."""
+    return [
+        f"{words.format(low if low == high else f'{low} to {high}')}, not {count}"
+        for count, low, high, words in figures
+        if not low <= count <= high
+    ]
 
 
 HIGH, MEDIUM = 0.5, 1.0

@@ -136,7 +136,14 @@ def evaluate_cases(
     def score(index: int) -> Row:
         number, line = lines[index]
         case = parse_case(line, number, path)
-        return _row(suite, case.id, case.actual, case.expected, details)
+        report = suite.evaluate(case.actual, case.expected)
+        document = {
+            "passed": report.passed,
+            "overall": report.overall,
+            "results": [_result_dict(result, details) for result in report.results],
+            "diagnosis": [storable(line) for line in report.diagnosis],
+        }
+        return storable(case.id), document
 
     affinity = getattr(os, "sched_getaffinity", None)
     processes = jobs or (len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
@@ -152,17 +159,6 @@ def evaluate_cases(
         raise GraceError("a process that scores cases ended unexpectedly") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _row(suite: Suite, case_id: str, actual: object, expected: object, details: bool) -> Row:
-    report = suite.evaluate(actual, expected)
-    document = {
-        "passed": report.passed,
-        "overall": report.overall,
-        "results": [_result_dict(result, details) for result in report.results],
-        "diagnosis": [storable(line) for line in report.diagnosis],
-    }
-    return storable(case_id), document
 
 
 def _result_dict(result: Result, details: bool) -> dict[str, Any]:

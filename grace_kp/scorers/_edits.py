@@ -6,7 +6,7 @@ A trace can be scored like an edit: its tool calls become operations, and its an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeGuard, TypeVar
 
@@ -14,12 +14,10 @@ from grace_kp.errors import brief
 from grace_kp.scorers._patterns import compiled_by_page, patterns_by_page
 
 T = TypeVar("T")
+Record = TypeVar("Record", bound="Operation | Block")
 INSERT, DELETE = "insert", "delete"
 MOVES = frozenset({"move", "reorder"})
 """Types that change the place of a block and not its content."""
-_OPERATION_FIELDS = frozenset({"type", "target_block_id", "target_index", "position", "content"})
-_BLOCK_FIELDS = frozenset({"id", "content"})
-_RESULT_FIELDS = frozenset({"operations", "applied", "blocks_before", "blocks_after", "pages", "duration_ms"})
 _EXPECTATION_FIELDS = frozenset({"operations", "patterns", "ignore_case"})
 
 
@@ -47,8 +45,7 @@ class Operation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are not None."""
-        names = ("type", "target_block_id", "target_index", "position", "content")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +64,8 @@ class Block:
         _check(self.content, str, "a block's content must be a string")
 
 
-class _SearchMemory:
-    """Searches of a result's pages, remembered while a suite evaluates it; not part of the record."""
-
-    __slots__ = ("_searches",)
-    _searches: dict[Any, bool | None] | None
-
-
 @dataclass(frozen=True, slots=True)
-class EditResult(_SearchMemory):
+class EditResult:
     """The edits of a run, and the documents before and after.
 
     Raises:
@@ -99,13 +89,11 @@ class EditResult(_SearchMemory):
         Raises:
             ValueError: a field is unknown or cannot be used; the message names it as a field of `actual`.
         """
-        fields = dict(checked_object(data, "actual", _RESULT_FIELDS))
+        fields = dict(checked_object(data, "actual", cls.__slots__))
         for name in ("blocks_before", "blocks_after"):
             if fields.get(name) is not None:
-                fields[name] = _parse_items(Block, fields[name], f"actual.{name}", _BLOCK_FIELDS)
-        fields["operations"] = _parse_items(
-            Operation, fields.get("operations", []), "actual.operations", _OPERATION_FIELDS
-        )
+                fields[name] = _parse_items(Block, fields[name], f"actual.{name}")
+        fields["operations"] = _parse_items(Operation, fields.get("operations", []), "actual.operations")
         return cls(**fields)
 
     def __post_init__(self) -> None:
@@ -151,8 +139,7 @@ class EditExpectation:
             ValueError: a field is unknown or cannot be used; the message names it as a field of `expected`.
         """
         fields = dict(checked_object(data, "expected", _EXPECTATION_FIELDS))
-        operations = fields.get("operations", [])
-        fields["operations"] = _parse_items(Operation, operations, "expected.operations", _OPERATION_FIELDS)
+        fields["operations"] = _parse_items(Operation, fields.get("operations", []), "expected.operations")
         return cls(**fields)
 
     def __post_init__(self) -> None:
@@ -163,22 +150,22 @@ class EditExpectation:
         object.__setattr__(self, "compiled", compiled_by_page(patterns, ignore_case=self.ignore_case))
 
 
-def checked_object(value: object, place: str, known: frozenset[str]) -> Mapping[str, Any]:
+def checked_object(value: object, place: str, known: Collection[str]) -> Mapping[str, Any]:
     """Return a JSON object that has none but the known fields."""
     if not isinstance(value, dict):
         raise ValueError(f"{place} must be an object, not {brief(value)}")
-    if not value.keys() <= known:
-        unknown = next(name for name in value if name not in known)
+    unknown = next((name for name in value if name not in known), None)
+    if unknown is not None:
         raise ValueError(f"{place} has an unknown field {brief(unknown)}; known are {', '.join(sorted(known))}")
     return value
 
 
-def _parse_items(cls: type[T], items: object, place: str, known: frozenset[str]) -> list[T]:
+def _parse_items(cls: type[Record], items: object, place: str) -> list[Record]:
     if not isinstance(items, list):
         raise ValueError(f"{place} must be a list, not {brief(items)}")
-    parsed: list[T] = []
+    parsed: list[Record] = []
     try:
-        parsed.extend(cls(**checked_object(item, "it", known)) for item in items)
+        parsed.extend(cls(**checked_object(item, "it", cls.__slots__)) for item in items)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place}[{len(parsed)}]: {error}") from None
     return parsed
@@ -341,22 +328,14 @@ class Scorer(Protocol):
 
 
 class DetailedScorer(Generic[Details]):
-    """A scorer of this library."""
+    """A scorer of this library. Its methods raise a ValueError if the result lacks what the scorer looks at."""
 
     def score(self, actual: Actual, expected: EditExpectation) -> float:
-        """Return the score, 0 to 1.
-
-        Raises:
-            ValueError: the result lacks what the scorer looks at.
-        """
+        """Return the score, 0 to 1."""
         return self.score_with_details(actual, expected)[0]
 
     def details(self, actual: Actual, expected: EditExpectation) -> Details:
-        """Return the record that explains the score.
-
-        Raises:
-            ValueError: the result lacks what the scorer looks at.
-        """
+        """Return the record that explains the score."""
         return self.score_with_details(actual, expected)[1]
 
     def score_with_details(self, actual: Actual, expected: EditExpectation) -> tuple[float, Details]:

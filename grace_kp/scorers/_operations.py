@@ -16,7 +16,7 @@ from grace_kp.errors import brief
 from grace_kp.scorers._edits import INSERT, DetailedScorer, EditExpectation, Operation, as_result
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from grace_kp.scorers._edits import Actual
 
@@ -69,8 +69,7 @@ class OperationAccuracy(DetailedScorer[AccuracyDetails]):
             else:
                 missing.append(operation)
         unexpected = tuple(operation for number, operation in enumerate(done) if number not in matched)
-        find = _ClosestOperation(unexpected).find if missing else None
-        unmatched = tuple(map(find, missing)) if find is not None else ()
+        unmatched = tuple(_unmatched(missing, unexpected)) if missing else ()
         details = AccuracyDetails(len(matched), len(expected.operations), unmatched, unexpected)
         return _share(len(matched), len(expected.operations), done), details
 
@@ -84,29 +83,21 @@ def _share(count: int, total: int, done: Sequence[Operation]) -> float:
     return count / total if total else float(not done)
 
 
-class _ClosestOperation:
-    """Unmatched operations, indexed so that the closest to an expected operation is found at once."""
-
-    def __init__(self, operations: Sequence[Operation]) -> None:
-        self._first = operations[0] if operations else None
-        self._by_type: dict[str, Operation] = {}
-        self._by_type_and_block: dict[tuple[str, str | None], Operation] = {}
-        self._by_target: dict[Hashable, Operation] = {}
-        for operation in operations:
-            self._by_type.setdefault(operation.type, operation)
-            self._by_type_and_block.setdefault((operation.type, operation.target_block_id), operation)
-            for key in target_keys(operation):
-                self._by_target.setdefault(key, operation)
-
-    def find(self, wanted: Operation) -> Unmatched:
-        """Compare type before target before position; among other types, prefer an operation with the same target."""
-        if wanted.type not in self._by_type:
-            same_target = (self._by_target[key] for key in target_keys(wanted) if key in self._by_target)
-            return Unmatched(wanted, "type mismatch", next(same_target, self._first))
-        same_block = self._by_type_and_block.get((wanted.type, wanted.target_block_id))
-        if same_block is not None:
-            return Unmatched(wanted, "position mismatch", same_block)
-        return Unmatched(wanted, "target mismatch", self._by_type[wanted.type])
+def _unmatched(missing: Sequence[Operation], others: Sequence[Operation]) -> Iterator[Unmatched]:
+    """Find the closest of the other operations: by type before target before position; among other types, by target."""
+    # The first operation of each type, of each type at a block, and of each target, so that the closest is found at once.
+    first: dict[Hashable, Operation] = {}
+    for operation in others:
+        for key in (operation.type, ("at", operation.type, operation.target_block_id), *target_keys(operation)):
+            first.setdefault(key, operation)
+    for wanted in missing:
+        if wanted.type not in first:
+            same_target = (first[key] for key in target_keys(wanted) if key in first)
+            yield Unmatched(wanted, "type mismatch", next(same_target, others[0] if others else None))
+        elif (same_block := first.get(("at", wanted.type, wanted.target_block_id))) is not None:
+            yield Unmatched(wanted, "position mismatch", same_block)
+        else:
+            yield Unmatched(wanted, "target mismatch", first[wanted.type])
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,12 +77,12 @@ class ContentQuality(DetailedScorer[ContentDetails]):
     def score_with_details(self, actual: Actual, expected: EditExpectation) -> tuple[float, ContentDetails]:
         """Return score and details of one search."""
         result = as_result(actual)
-        pages, memory = result.pages or {}, getattr(result, "_searches", None)
+        pages = result.pages or {}
         wanted = (*self._compiled, *expected.compiled)
         issues = []
         for title, text, pattern in wanted:
             content = pages.get(title, "")
-            found = is_found(pattern, content, self.timeout, memory)
+            found = is_found(pattern, content, self.timeout)
             if not found:
                 late = f" within {self.timeout:g} s" if found is None else ""
                 issues.append(f"Page '{title}': Pattern '{text}' not found{late} in content: '{content[:SHOWN]}...'")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from grace_kp.errors import GraceError, MissingExtra, brief
@@ -96,28 +96,15 @@ def compile_pattern(text: object, *, ignore_case: bool) -> Any:
         raise PatternError(f"the pattern {shown} cannot be used: {type(error).__name__}: {error}") from None
 
 
-def is_found(
-    pattern: Any, content: str, timeout: float = TIMEOUT, memory: dict[Any, bool | None] | None = None
-) -> bool | None:
-    """Return whether a pattern is found; None if the search took longer than `timeout` seconds.
-
-    Args:
-        timeout: seconds.
-    """
-    search = (pattern, content, timeout)
-    if memory is not None and search in memory:
-        return memory[search]
+def is_found(pattern: Any, content: str, timeout: float = TIMEOUT) -> bool | None:
+    """Return whether a pattern is found; None if the search took longer than `timeout` seconds."""
     try:
-        found = pattern.search(content, timeout=min(timeout, LONGEST), concurrent=True) is not None
+        return pattern.search(content, timeout=min(timeout, LONGEST), concurrent=True) is not None
     except TimeoutError:
-        found = None
-    if memory is not None:
-        memory[search] = found
-    return found
+        return None
 
 
 _COUNTED = re.compile(r"\{(\d*)(,?)(\d*)\}")
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\\\]])*\]", re.DOTALL)
 
 
 def _check_size(text: str, shown: str) -> None:
@@ -127,13 +114,13 @@ def _check_size(text: str, shown: str) -> None:
     # For each open group: the number of parts it unfolds to, and the most repetitions of any part in it.
     groups = [(0, 1)]
     last = (0, 1)
-    position = 0
-    while position < len(text):
-        character = text[position]
+    for part in _parts_of(text):
         size, times = groups[-1]
-        counted = _COUNTED.match(text, position) if character == "{" else None
+        counted = _COUNTED.fullmatch(part)
         if counted is not None and (counted[1] or counted[3]):
-            least, most = _repetitions(*counted.groups())
+            # Digits beyond the ninth cannot change the outcome.
+            least = max(int(counted[1][:9] or "0"), 1)
+            most = max(least, int(counted[3][:9] or "0"))
             product = last[1] * most
             if (last[1] > 1 and product > MAX_REPEATED) or last[0] * least > MAX_UNFOLDED:
                 raise PatternError(
@@ -141,30 +128,16 @@ def _check_size(text: str, shown: str) -> None:
                 )
             groups[-1] = (size + last[0] * (least - 1), max(times, product))
             last = (last[0] * least, product)
-            position = counted.end()
-            continue
-        if character == "(":
+        elif part.startswith("(") and not part.endswith(")"):
             groups.append((0, 1))
-        elif character == ")" and len(groups) > 1:
+        elif part == ")" and len(groups) > 1:
             last = groups.pop()
             groups[-1] = (groups[-1][0] + last[0], max(groups[-1][1], last[1]))
-        elif character not in "*+?":
+        elif part not in {"*", "+", "?"}:
             last = (1, 1)
             groups[-1] = (size + 1, times)
-        character_class = _CLASS.match(text, position) if character == "[" else None
-        if character_class is not None:
-            position = character_class.end()
-        else:
-            position += 2 if character == "\\" else 1
         if groups[-1][0] > MAX_UNFOLDED:
             raise PatternError(f"the pattern {shown} unfolds to more than {MAX_UNFOLDED:,} parts")
-
-
-def _repetitions(least: str, comma: str, most: str) -> tuple[int, int]:
-    """Return the least and the most repetitions; digits beyond the ninth cannot change the outcome."""
-    low = int(least[:9] or "0")
-    high = low if not comma or not most else int(most[:9])
-    return max(low, 1), max(low, high, 1)
 
 
 END_OF_TEXT = r"\Z"
@@ -173,7 +146,10 @@ END_OF_TEXT = r"\Z"
 END_OF_TEXT_OR_LINE = r"(?:\Z|$(?=\r\n^|(?s:.)^))"
 
 _FLAGS = re.compile(r"\(\?([A-Za-z0-9]*)(?:-([A-Za-z]+))?([:)])")
-_POSIX = re.compile(r"\[:\^?\w+:\]")
+# A `]` directly after the opening is a member of the class.
+_CLASS = re.compile(r"\[\^?\]?")
+_CLASS_PART = re.compile(r"\\.|\[:\^?\w+:\]|.", re.DOTALL)
+_NESTED_PART = re.compile(r"\\.|\[:\^?\w+:\]|\[\^?\]?|.", re.DOTALL)
 
 
 def with_strict_ends(text: str, *, verbose: bool, nested_sets: bool) -> str:
@@ -186,69 +162,49 @@ def with_strict_ends(text: str, *, verbose: bool, nested_sets: bool) -> str:
         return text
     is_multiline = any("m" in flags[1] for flags in _FLAGS.finditer(text))
     anchor = END_OF_TEXT_OR_LINE if is_multiline else END_OF_TEXT
-    parts: list[str] = []
+    return "".join(
+        anchor if part == "$" else part for part in _parts_of(text, verbose=verbose, nested_sets=nested_sets)
+    )
+
+
+def _parts_of(text: str, *, verbose: bool = False, nested_sets: bool = False) -> Iterator[str]:
+    """Yield the parts of a pattern in order: escapes, classes, counts, comments, beginnings of groups, flags and single characters."""
     modes = [verbose]  # verbose mode of each open group
     position = 0
     while position < len(text):
-        end = _part_end(text, position, modes, nested_sets)
-        part = text[position:end]
-        parts.append(anchor if part == "$" else part)
-        position = end
-    return "".join(parts)
-
-
-def _part_end(text: str, position: int, modes: list[bool], nested_sets: bool) -> int:
-    """Return where the part of a pattern at `position` ends, and keep track of the open groups."""
-    character = text[position]
-    if character == "\\":
-        return position + 2
-    if character == "[":
-        return _class_end(text, position, nested_sets)
-    if character == "#" and modes[-1]:
-        newline = text.find("\n", position)
-        return len(text) if newline < 0 else newline
-    if character == ")" and len(modes) > 1:
-        modes.pop()
-    if character == "(":
-        return _group_start_end(text, position, modes)
-    return position + 1
-
-
-def _group_start_end(text: str, position: int, modes: list[bool]) -> int:
-    if text.startswith("(?#", position):
-        return text.index(")", position) + 1
-    flags = _FLAGS.match(text, position)
-    if flags is None:
-        modes.append(modes[-1])
-        return position + 1
-    on, off, closing = flags.groups()
-    verbose = (modes[-1] or "x" in on) and "x" not in (off or "")
-    if closing == ")":
-        modes[-1] = verbose
-    else:
-        modes.append(verbose)
-    return flags.end()
-
-
-def _class_end(text: str, position: int, nested_sets: bool) -> int:
-    """Return where a character class ends: a `]` directly after the opening is a member of it."""
-    depth = 0
-    while position < len(text):
-        character = text[position]
-        posix = _POSIX.match(text, position) if character == "[" and depth else None
+        character, end = text[position], position + 1
         if character == "\\":
-            position += 2
-            continue
-        if posix is not None:
-            position = posix.end()
-            continue
-        if character == "[" and (nested_sets or not depth):
+            end += 1
+        elif (opening := _CLASS.match(text, position)) is not None:
+            end = _class_end(text, opening.end(), nested_sets)
+        elif (counted := _COUNTED.match(text, position)) is not None:
+            end = counted.end()
+        elif character == "#" and modes[-1]:
+            end = text.find("\n", position) if "\n" in text[position:] else len(text)
+        elif text.startswith("(?#", position):
+            end = text.find(")", position) + 1 or len(text)
+        elif character == "(":
+            flags = _FLAGS.match(text, position)
+            on, off, closing = flags.groups("") if flags is not None else ("", "", ":")
+            is_verbose = (modes[-1] or "x" in on) and "x" not in off
+            if closing == ")":
+                modes[-1] = is_verbose
+            else:
+                modes.append(is_verbose)
+            end = flags.end() if flags is not None else end
+        elif character == ")" and len(modes) > 1:
+            modes.pop()
+        yield text[position:end]
+        position = end
+
+
+def _class_end(text: str, start: int, nested_sets: bool) -> int:
+    depth = 1
+    for part in (_NESTED_PART if nested_sets else _CLASS_PART).finditer(text, start):
+        if part[0] == "]":
+            depth -= 1
+        elif nested_sets and part[0].startswith("[") and not part[0].endswith(":]"):
             depth += 1
-            position += 2 if text.startswith("^", position + 1) else 1
-            position += 1 if text.startswith("]", position) else 0
-            continue
-        depth -= character == "]"
-        position += 1
         if not depth:
-            return position
+            return part.end()
     return len(text)

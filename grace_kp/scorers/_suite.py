@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.pages import badge, fold, meter, safe, table
-from grace_kp.scorers._edits import EditResult
 from grace_kp.scorers._entry import BUILT_IN, Entry, SuiteError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from grace_kp.scorers._edits import EditExpectation
+    from grace_kp.scorers._edits import EditExpectation, EditResult
     from grace_kp.scorers._entry import Result
 
 
@@ -168,8 +166,7 @@ class Suite:
             actual: an `EditResult`, a trace, or what your own scorers take.
             expected: an `EditExpectation`, or what your own scorers take.
         """
-        with _search_once(actual):
-            results = tuple(entry.evaluate(actual, expected) for entry in self.entries)
+        results = tuple(entry.evaluate(actual, expected) for entry in self.entries)
         # Divided by the largest first, so that weights of any size can be added.
         largest = max(result.weight for result in results)
         shares = [result.weight / largest for result in results]
@@ -180,19 +177,6 @@ class Suite:
             results=results,
             diagnosis=tuple(line for result in results for line in result.diagnosis),
         )
-
-
-@contextmanager
-def _search_once(actual: object) -> Iterator[None]:
-    """Remember searches, so that each pattern is searched for once on a page, whichever scorers look for it."""
-    if not isinstance(actual, EditResult):
-        yield
-        return
-    object.__setattr__(actual, "_searches", {})
-    try:
-        yield
-    finally:
-        object.__setattr__(actual, "_searches", None)
 
 
 def assert_passes(suite: Suite, actual: EditResult, expected: EditExpectation) -> SuiteReport:

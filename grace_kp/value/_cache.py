@@ -52,11 +52,15 @@ class VectorCache:
 
         check_whole("max_elements", max_elements)
         check_whole("dimensions", dimensions)
+        is_number = isinstance(ttl_seconds, int | float) and not isinstance(ttl_seconds, bool)
+        if ttl_seconds is not None and not (is_number and 0 < ttl_seconds < math.inf):
+            problem = f"a positive number of seconds, or None for no limit (got {ttl_seconds!r})"
+            raise ValueError(f"ttl_seconds must be {problem}")
         self.max_elements = max_elements
         """Number of vectors that are kept at most."""
         self.dimensions = dimensions
         """Length of every vector."""
-        self.ttl_seconds = _check_ttl(ttl_seconds)
+        self.ttl_seconds = None if ttl_seconds is None else float(ttl_seconds)
         """How long a vector is kept, in seconds; None for no limit."""
         self._clock = clock
         self._matrix = np.zeros((max_elements, dimensions), dtype=np.float32)
@@ -175,11 +179,3 @@ class VectorCache:
             scaled /= math.sqrt(float(scaled @ scaled))
             scaled[np.abs(scaled) < _NEGLIGIBLE] = 0.0
             return scaled.astype(np.float32)
-
-
-def _check_ttl(value: object) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"ttl_seconds must be a positive number of seconds, or None for no limit (got {value!r})")
-    return float(value)

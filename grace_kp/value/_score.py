@@ -1,4 +1,4 @@
-"""The value score of a trace (KnowledgePulse): four dimensions, weighted by domain, then corrected by the overrides.
+"""The value score of a trace (KnowledgePulse): four dimensions, weighted by domain, then corrected by the overrides. Users can register weights.
 
 A trace may be a model, a dict, or plain values. The caller supplies the embedder; where there is none, or it fails, novelty is 0.5 and
 the score states the reason.
@@ -7,19 +7,21 @@ the score states the reason.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
+from numbers import Real
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from grace_kp.errors import InvalidTrace, is_unit
 from grace_kp.levels import StepType
 from grace_kp.value._cache import VectorCache
-from grace_kp.value._weights import DEFAULT_PROFILE, profile_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -27,48 +29,86 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
 
-class Shape(NamedTuple):
-    """The properties of a trace that the overrides depend on."""
-
-    steps: int
-    """Number of steps."""
-    types: set[str]
-    """The distinct types of the steps."""
-    recoveries: int
-    """Number of steps of type error_recovery."""
-    uses_tools: bool
-    """Whether any step has a tool."""
-    unique_tools: int
-    """Number of distinct tools."""
-    success: bool
+DEFAULT_PROFILE = "default"
+SUM_TOLERANCE = 1e-6
 
 
-class Override(NamedTuple):
-    """A rule: when it applies, and how it changes the score."""
+@dataclass(frozen=True, slots=True)
+class ScoringWeights:
+    """The weight of each dimension: four finite numbers >= 0 that sum to 1 within 1e-6.
 
-    name: str
-    applies: Callable[[Shape], bool]
-    adjust: Callable[[float], float]
+    Raises:
+        ValueError: a weight is not such a number (the message names it), or the weights do not sum to 1.
+    """
+
+    complexity: float
+    """Weight of the structural richness, C."""
+    novelty: float
+    """Weight of the difference from earlier traces, N."""
+    tool_diversity: float
+    """Weight of the variety of tools, D."""
+    outcome_confidence: float
+    """Weight of the confidence in the outcome, O."""
+
+    def __post_init__(self) -> None:
+        for name in _NAMES:
+            object.__setattr__(self, name, _weight(name, getattr(self, name)))
+        total = math.fsum(getattr(self, name) for name in _NAMES)
+        # The last term allows a binary rounding error on top of a sum that is off by exactly 1e-6.
+        if abs(total - 1.0) > SUM_TOLERANCE + 1e-12:
+            raise ValueError(f"weights must sum to 1 (within {SUM_TOLERANCE:g}), these sum to {total:g}: {self}")
 
 
-OVERRIDES = (
-    Override(
-        "single_thought",
-        lambda shape: shape.steps == 1 and "thought" in shape.types,
-        lambda score: 0.1,  # noqa: ARG005 — for any score
-    ),
-    # The text of the source says "two or more recoveries", but its code says more than two. The code counts.
-    Override(
-        "error_recovery_bonus",
-        lambda shape: shape.recoveries > 2 and shape.success,
-        lambda score: min(1.0, score + 0.1),
-    ),
-    Override(
-        "low_tool_diversity",
-        lambda shape: shape.uses_tools and shape.unique_tools <= 1,
-        lambda score: max(0.0, score - 0.1),
-    ),
-)
+_NAMES = tuple(field.name for field in fields(ScoringWeights))
+
+
+def _weight(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"weight {name} must be a finite number >= 0 (got {value!r})")
+    return float(value)
+
+
+_PROFILES = {
+    DEFAULT_PROFILE: ScoringWeights(0.25, 0.35, 0.15, 0.25),
+    "finance": ScoringWeights(0.20, 0.25, 0.10, 0.45),
+    "code": ScoringWeights(0.20, 0.30, 0.30, 0.20),
+    "medical": ScoringWeights(0.15, 0.20, 0.10, 0.55),
+    "customer_service": ScoringWeights(0.20, 0.30, 0.20, 0.30),
+}
+WEIGHT_PROFILES: Mapping[str, ScoringWeights] = MappingProxyType(_PROFILES)
+"""The weight profiles by task domain: a read-only, live view of what is registered."""
+
+
+def register_profile(name: str, weights: ScoringWeights | Mapping[str, float]) -> None:
+    """Use weights for traces whose `task_domain` is exactly `name`; replaces an earlier profile of that name.
+
+    Args:
+        name: the task domain, non-empty.
+        weights: ScoringWeights, or a mapping with exactly their four fields.
+
+    Raises:
+        ValueError: the name is empty, or the weights cannot be used; nothing is registered then.
+    """
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"a profile's name must be a non-empty string (got {name!r})")
+    if not isinstance(weights, ScoringWeights):
+        if not isinstance(weights, Mapping):
+            raise ValueError(f"weights must be ScoringWeights or a mapping (got {type(weights).__name__})")
+        missing = [name for name in _NAMES if name not in weights]
+        unknown = [str(name) for name in weights if name not in _NAMES]
+        problems = [
+            f"{word} {', '.join(names)}" for word, names in (("missing", missing), ("unknown", unknown)) if names
+        ]
+        if problems:
+            raise ValueError(f"weights need exactly {', '.join(_NAMES)}: {'; '.join(problems)}")
+        weights = ScoringWeights(**weights)
+    _PROFILES[name] = weights
+
+
+def profile_for(domain: str) -> tuple[str, ScoringWeights]:
+    """Return name and weights of the profile for a task domain, matched exactly; an unknown domain takes `default`."""
+    name = domain if domain in _PROFILES else DEFAULT_PROFILE
+    return name, _PROFILES[name]
 
 
 FALLBACK_NOVELTY = 0.5
@@ -294,13 +334,18 @@ def _calculate(
         + diversity * weights.tool_diversity
         + outcome * weights.outcome_confidence
     )
-    # The weights may sum to slightly more than 1.
-    score, shape = min(1.0, score), Shape(steps, types, recoveries, bool(tools), unique_tools, success)
-    overrides: tuple[str, ...] = ()
-    for name, applies, adjust in OVERRIDES:
-        if applies(shape):
-            score = adjust(score)
-            overrides += (name,)
+    score = min(1.0, score)  # the weights may sum to slightly more than 1
+    overrides: list[str] = []
+    if steps == 1 and "thought" in types:
+        overrides.append("single_thought")
+        score = 0.1
+    # The text of the source says "two or more recoveries", but its code says more than two. The code counts.
+    if recoveries > 2 and success:
+        overrides.append("error_recovery_bonus")
+        score = min(1.0, score + 0.1)
+    if tools and unique_tools <= 1:
+        overrides.append("low_tool_diversity")
+        score = max(0.0, score - 0.1)
     return ValueScore(
         score=score,
         complexity=complexity,
@@ -308,7 +353,7 @@ def _calculate(
         tool_diversity=diversity,
         outcome_confidence=outcome,
         profile=profile,
-        overrides=overrides,
+        overrides=tuple(overrides),
         novelty_fallback=fallback,
     )
 

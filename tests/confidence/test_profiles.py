@@ -419,21 +419,6 @@ def test_levels_at_the_default_thresholds(score, level, action):
     assert decision == ConfidenceCalculator().decide_action(ConfidenceScore(score, ConfidenceFactors()))
 
 
-@pytest.mark.parametrize(
-    ("level", "answers"),
-    [
-        ("silent", (True, False, False)),
-        ("notify", (True, False, False)),
-        ("confirm", (False, True, False)),
-        ("escalate", (False, False, True)),
-    ],
-)
-def test_the_questions_asked_of_a_decision(level, answers):
-    decision = ActionDecision(InterventionLevel(level), 0.5)
-    assert answers == (decision.should_proceed, decision.needs_confirmation, decision.needs_user_input)
-    assert decision == ActionDecision(level, 0.5)  # type: ignore[arg-type]
-
-
 @given(ordered, st.floats(0, 1), st.floats(0, 1))
 def test_more_confidence_is_never_gated_harder(limits, one, other):
     low, high = sorted([one, other])
@@ -483,17 +468,6 @@ def test_a_profile_of_ones_own():
     calculator = ConfidenceCalculator(Constant(), Thresholds(0.2, 0.1, 0.0))
     assert "constant" == calculator.profile
     assert "silent" == calculator.decide_action(calculator.calculate(ConfidenceFactors())).level
-
-
-def test_only_the_named_profiles_are_known():
-    class Grace:
-        name = "grace"
-
-        def calculate(self, factors):
-            return ConfidenceScore(1.0, factors)
-
-    assert [True, True] == [ConfidenceCalculator(name).is_known for name in PROFILES]
-    assert not ConfidenceCalculator(Grace()).is_known
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,8 @@ def test_contributions_of_a_learned_profile_are_listed_strongest_first():
     assert "2 weaker ones are not shown." in text
 
 
-def test_every_text_is_text():
+def test_every_text_is_text_and_the_size_is_bounded():
+    """Whatever a profile of the user's wrote."""
     found = ConfidenceScore(
         0.5,
         FACTORS,
@@ -141,23 +142,14 @@ def test_every_text_is_text():
     )._repr_html_()
     assert 4 == found.count("&lt;img src=x")
     assert [] == problems(found)
+    many = {"x" * 999 + str(place): 0.5 for place in range(3_000)}
+    penalties = ["y" * 9_999] * 999
+    large = ConfidenceScore(0.5, FACTORS, many, penalties, reason="z" * 999_999, contributions=many)
+    assert len(large._repr_html_()) < 60_000
 
 
 def test_factors_of_another_kind_are_left_out():
     assert "factors" not in ConfidenceScore(0.5, object())._repr_html_()
-
-
-def test_size_is_bounded():
-    """Whatever a profile of the user's wrote."""
-    score = ConfidenceScore(
-        0.5,
-        FACTORS,
-        breakdown={"x" * 999 + str(place): 0.5 for place in range(3_000)},
-        penalties_applied=["y" * 9_999] * 999,
-        reason="z" * 999_999,
-        contributions={"w" * 999 + str(place): 0.5 for place in range(3_000)},
-    )
-    assert len(score._repr_html_()) < 60_000
 
 
 METHODS = ("mean", "min", "weighted")

@@ -25,7 +25,7 @@ KNOWN = {
     "grace_kp/scorers/_entry.py:REGISTERED": "a public registry: scorers are registered for the whole process",
     "grace_kp/trace/redaction/_scan.py:_SCANS": "keeps what is built once per process from a constant table",
     "grace_kp/trace/redaction/_names.py:_KNOWN_NAMES": "remembers the answers of a pure function, up to a bound",
-    "grace_kp/value/_weights.py:WEIGHT_PROFILES": "a public registry: profiles are registered for the whole process",
+    "grace_kp/value/_score.py:_PROFILES": "a public registry: profiles are registered for the whole process",
 }
 CHANGING = {
     "ContextVar", "Lock", "RLock", "Event", "Condition", "Semaphore", "local", "count", "cycle", "Queue", "SimpleQueue",

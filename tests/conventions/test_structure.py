@@ -49,7 +49,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "grace_kp/trace/redaction/_vendors.py": "a table of vendors and the forms of their keys",
         "grace_kp/value/__init__.py": SOURCE,
         "grace_kp/value/_score.py": SOURCE,
-        "grace_kp/value/_weights.py": SOURCE,
     },
 }
 

@@ -36,16 +36,8 @@ from tests.judge.scripted import GOOD, Judge
     ],
 )
 async def test_whatever_fails_is_a_half_with_a_reason(judge, said):
-    for evaluator, ask in (
-        (gk.LLMSelfEvaluator, lambda one: (one.evaluate_detailed("q", "a"), one.evaluate("q", "a"))),
-        (gk.QueryCoverageCalculator, lambda one: (one.calculate_detailed("q", "a"), one.calculate("q", "a"))),
-        (gk.StepJudge, lambda one: (one.llm_calculate(gk.ConfidenceFactors(), "p", "o"), 0.5)),
-    ):
-        made, score = await asyncio.to_thread(ask, evaluator(judge))
-        assert (0.5, True, 0.5) == (made.score, made.fallback, score)
-        assert said in made.error
-    made = await gk.LLMSelfEvaluator(judge).aevaluate_detailed("q", "a")
-    assert made.fallback
+    made = await asyncio.to_thread(gk.LLMSelfEvaluator(judge).evaluate_detailed, "q", "a")
+    assert (0.5, True) == (made.score, made.fallback)
     assert said in made.error
     with pytest.raises(gk.EvaluationFailed) as caught:
         await gk.QueryCoverageCalculator(judge, on_failure="raise").acalculate("q", "a")
@@ -152,26 +144,6 @@ def test_options_without_a_sense_are_refused(options, said):
         gk.LLMSelfEvaluator(None, **options)
     with pytest.raises(TypeError, match="a judge is a callable"):
         gk.LLMSelfEvaluator("gemini")
-
-
-class Asking:
-    def __init__(self):
-        self.calls = []
-
-    def ask(self, prompt, *, vary, fields):
-        self.calls.append(("ask", prompt, vary, fields))
-        return GOOD
-
-    async def aask(self, prompt, *, vary, fields):
-        self.calls.append(("aask", prompt, vary, fields))
-        return GOOD
-
-
-async def test_the_optional_methods_are_preferred():
-    judge = Asking()
-    assert GOOD == call_judge(judge, "p", vary=True, fields=("score",), timeout=None)
-    assert GOOD == await acall_judge(judge, "p", vary=False, fields=(), timeout=None)
-    assert [("ask", "p", True, ("score",)), ("aask", "p", False, ())] == judge.calls
 
 
 async def test_an_event_loop_is_not_blocked():

@@ -165,14 +165,6 @@ def test_a_failure_is_a_half_and_says_so(embedder, said):
     assert caught.value.evaluation.error == made.error
 
 
-async def test_the_async_twin():
-    calculator = gk.SourceAgreementCalculator(lambda text: [1.0, 0.0] if text == "a" else [1.0, 1.0])
-    assert (
-        calculator.calculate(["a", "b"]) == await calculator.acalculate(["a", "b"]) == pytest.approx(0.7071, abs=1e-4)
-    )
-    assert (await gk.SourceAgreementCalculator(None).acalculate_detailed(["a", "b"])).fallback
-
-
 def test_zero_vectors_agree_with_nothing():
     """Their similarity is 0 to everything, themselves included."""
     assert agreement_of([[0.0, 0.0], [0.0, 0.0]]) == 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -188,21 +187,11 @@ def test_same_texts_same_prompt(question, answer):
 
 SECRETS = [
     ("openai", "my key is sk-proj-abcDEF123456_789-xyz", "abcDEF123456"),
-    ("github", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "16C7e42F292c"),
-    ("aws", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCY", "wJalrXUtnFEMI"),
-    ("password", "password=hunter2secret", "hunter2secret"),
     ("password-json", '{"password": "hunter2secret"}', "hunter2secret"),
-    ("password-ja", "パスワード：ひみつ123です", "ひみつ123"),
     ("password-zero-width", "pass\u200bword=hunter2\u200bsecret", "hunter2secret"),
     ("password-soft-hyphen", "pass\u00adword=hunter2secret", "hunter2secret"),
     ("password-tag", "pass\U000e0041word=hunter2secret", "hunter2secret"),
-    ("url", "https://user:pa55word9@example.com/x", "pa55word9"),
-    ("bearer", "Authorization: Bearer abcdef1234567890", "abcdef1234567890"),
-    ("private-key", "-----BEGIN RSA PRIVATE KEY-----\nMIIEabcdef\n-----END RSA PRIVATE KEY-----", "MIIEabcdef"),
-    ("mail", "write to alice.liddell@example.com", "alice.liddell"),
     ("mail-tag", "write to alice.liddell+shop@mail.example.co.jp please", "liddell"),
-    ("mail-ja", "連絡先はalice.liddell@example.comです", "alice.liddell"),
-    ("mail-zero-width", "alice.lid\u200bdell@exam\u200bple.com", "alice.liddell"),
     ("mail-bidi", "\u202ealice.liddell@example.com\u202c", "alice.liddell"),
 ]
 
@@ -221,14 +210,6 @@ def test_no_secret_reaches_the_judge(name, around):
     list(judgements(judge, around.format(text)))
     assert len(prompts) > 20
     assert all(secret not in prompt for prompt in prompts)
-
-
-def test_no_secret_in_the_reason():
-    reply = json.dumps({"score": 0.2, "reason": "it says password=hunter2secret and a@example.com"})
-    made = LLMSelfEvaluator(lambda prompt: reply).evaluate_detailed(PLAIN_Q, PLAIN_A)
-    assert (0.2, False) == (made.score, made.fallback)
-    assert "hunter2secret" not in made.reason
-    assert "a@example.com" not in made.reason
 
 
 @pytest.mark.parametrize(("language", "said"), [("en", "[… 900 characters left out …]"), ("ja", "[… 900 文字省略 …]")])

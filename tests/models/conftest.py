@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grace_kp.models import _google
+from grace_kp.models import _gemini
 
 WHY = "the offline model is not installed (make test-models installs it and runs these tests)"
 
@@ -43,7 +43,7 @@ def onnx_folder(minilm, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """Attempts follow each other almost at once."""
-    monkeypatch.setattr(_google, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(_gemini, "FIRST_WAIT", 0.01)
 
 
 @pytest.fixture

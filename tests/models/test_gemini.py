@@ -59,10 +59,15 @@ def test_several_samples_are_asked_for_at_a_higher_temperature(wire):
         ({}, "no text"),
         (answer(""), "no text"),
         (answer("I cannot judge this."), "no score"),
+        (answer('{"verdict": "good", "points": 7}'), "no score"),
+        (b'{"candidates": "none", "usageMetadata": 3}', ""),
+        (b'{"candidates": [', ""),
+        (b"<html><body>502 Bad Gateway</body></html>", ""),
     ],
 )
 def test_a_reply_without_a_score_is_a_fallback(wire, body, said, sync):
-    wire.mock(return_value=httpx.Response(200, json=body))
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    wire.mock(return_value=httpx.Response(200, content=content))
     made = judged(sync=sync)
     assert made.fallback
     assert said in made.error
@@ -92,9 +97,6 @@ def test_a_judgement_without_text_is_paid_for(wire, body, tokens, combined, sync
 def test_arguments_of_the_judge_out_of_range_are_refused(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         gk.GeminiJudge(**options)
-
-
-pytest.importorskip("google.genai")
 
 
 def vectors(request, *, size=4, drop=0, value=None):

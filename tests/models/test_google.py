@@ -19,7 +19,7 @@ pytest.importorskip("google.genai")
 anyio = pytest.importorskip("anyio")
 httpx = pytest.importorskip("httpx")
 import grace_kp as gk  # noqa: E402
-from grace_kp.models import _google  # noqa: E402
+from grace_kp.models import _gemini  # noqa: E402
 from tests.models.gemini import BOTH, KEY, answer, judged, refusal  # noqa: E402
 
 
@@ -133,22 +133,6 @@ def test_one_judge_in_many_threads_and_loops(wire):
     assert 72 == wire.call_count
 
 
-STATUS_THEN = ("429-then", "429-after-then", "500-then", "503-then", "429-500-then")
-
-
-BODIES = {
-    "invalid-json": b'{"candidates": [',
-    "empty": b'{"candidates": []}',
-    "safety": b'{"promptFeedback": {"blockReason": "SAFETY"}}',
-    "blocked-candidate": b'{"candidates": [{"finishReason": "SAFETY"}]}',
-    "wrong-schema": json.dumps(answer('{"verdict": "good", "points": 7}')).encode(),
-    "wrong-types": b'{"candidates": "none", "usageMetadata": 3}',
-    "nan": json.dumps(answer('{"score": NaN, "reason": "x"}')).encode(),
-    "no-json": json.dumps(answer("I think it is quite good.")).encode(),
-    "html": b"<html><body>502 Bad Gateway</body></html>",
-}
-
-
 class Faulty(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = 65_536
@@ -162,25 +146,11 @@ class Faulty(BaseHTTPRequestHandler):
             self.server.over.wait(8)
             self.close_connection = True
             return
-        if way in STATUS_THEN and len(self.server.asked) < 2 + (way == "429-500-then"):
-            code = int(way[:3]) if len(self.server.asked) == 1 else 500
-            body = json.dumps({"error": {"code": code, "status": "X", "message": "not now"}}).encode()
-            self.send_response(code)
-            if way == "429-after-then":
-                self.send_header("Retry-After", "1")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-            return
-        if way in BODIES:
-            body = BODIES[way]
         if way == "resets":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
             self.close_connection = True
             return
-        if way == "late":
-            self.server.over.wait(0.4)
         if way == "garbage":
             self.wfile.write(b"\x00\x01\x02 what is this\r\n\r\n")
             self.close_connection = True
@@ -235,46 +205,12 @@ def at(server, way, **options):
 
 
 @BOTH
-@pytest.mark.parametrize("way", ["hangs", "drips", "stops", "garbage", "redirects"])
+@pytest.mark.parametrize("way", ["hangs", "drips", "stops", "garbage", "resets", "redirects"])
 def test_a_faulty_service_costs_no_more_than_the_deadline(server, way, sync):
     made = judged(sync=sync, **at(server, way))
     assert made.fallback
     assert made.error
     assert not any(path.startswith("/other") for path in server.asked)  # the key is sent nowhere else
-
-
-def run_at(server, way, **options):
-    judge = gk.GeminiJudge("gemini-x", api_key=KEY, **at(server, way, **options))
-    grace = gk.Grace(store="memory:", evaluator=judge, embedder=None, reviewer=None, judge_combined=False)
-
-    @grace.agent
-    def agent(question):
-        return {"answer": question.upper()}
-
-    with grace.collect() as traces:
-        returned = agent("question")
-    grace.close()
-    return returned, traces[0].grace
-
-
-@pytest.mark.parametrize("way", [*BODIES, "resets", "stops", "garbage", "hangs", "drips", "redirects"])
-def test_the_agent_is_untouched_and_the_record_says_why(server, way):
-    returned, told = run_at(server, way)
-    assert {"answer": "QUESTION"} == returned
-    for name in ("self_evaluation", "coverage"):
-        made = told["evaluation"][name]
-        assert (0.5, True) == (made["score"], made["fallback"])
-        assert made["error"]
-    assert {"llm_self_eval", "query_coverage"} <= set(told["confidence"]["not_evaluated"])
-
-
-@pytest.mark.parametrize("way", [*STATUS_THEN, "late", "fine"])
-def test_what_passes_in_time_is_a_judgement(server, way):
-    returned, told = run_at(server, way, timeout=60.0, attempts=4)
-    assert {"answer": "QUESTION"} == returned
-    assert 0.8 == told["evaluation"]["self_evaluation"]["score"]
-    assert "llm_self_eval" not in told["confidence"]["not_evaluated"]
-    assert len(server.asked) == told["evaluation"]["calls"]
 
 
 @BOTH
@@ -295,7 +231,7 @@ async def test_a_connection_that_is_being_closed_is_closed_also_when_the_deadlin
             closed.append(True)
         await asyncio.sleep(60)
 
-    caller = _google.GoogleCaller(api_key=KEY, base_url=None, timeout=0.01, attempts=1)
+    caller = _gemini.GoogleCaller(api_key=KEY, base_url=None, timeout=0.01, attempts=1)
     with pytest.raises(gk.JudgeError, match=r"did not answer within 0\.01 s"):
         await caller.acall(work)
     assert [True] == closed
@@ -303,7 +239,7 @@ async def test_a_connection_that_is_being_closed_is_closed_also_when_the_deadlin
 
 @BOTH
 def test_a_reply_that_is_too_large_is_not_read_to_its_end(wire, monkeypatch, sync):
-    monkeypatch.setattr(_google, "MAX_REPLY_BYTES", 100)
+    monkeypatch.setattr(_gemini, "MAX_REPLY_BYTES", 100)
     wire.mock(return_value=httpx.Response(200, content=json.dumps(answer()).encode()))
     made = judged(sync=sync)
     assert made.fallback

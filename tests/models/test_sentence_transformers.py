@@ -106,13 +106,6 @@ def test_the_memory_is_bounded():
         gk.CallableEmbedder(function, remember=-1)
 
 
-@pytest.mark.parametrize("wrong", ["one text", [3], [None]])
-def test_embed_takes_a_list_of_texts(wrong):
-    """One text instead of a list would be embedded letter by letter."""
-    with pytest.raises(TypeError):
-        gk.CallableEmbedder(lambda text: [1.0]).embed(wrong)
-
-
 @pytest.mark.parametrize("wrong", [3, "model", object()])
 def test_what_cannot_be_called_is_no_embedder(wrong):
     with pytest.raises(TypeError, match=f"an embedder has `embed` or is callable .got {type(wrong).__name__}."):

@@ -51,32 +51,21 @@ def test_texts_in_files_of_their_own(read, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("name", "text", "problem"),
     [
-        ("3", "must be an object with the fields documents, scope, scope_file, runs_per_document, not 3"),
-        ("", "must be an object with the fields documents, .*, not None"),
-        ("[" * 3_000, "nested too deeply"),
-        (b"\xff", "not UTF-8"),
-        ("documents: 3", "documents: must be a list"),
+        ("t.yaml", "3", "must be an object with the fields documents, scope, scope_file, runs_per_document, not 3"),
+        ("t.yaml", "[" * 3_000, "nested too deeply"),
+        ("t.yaml", b"\xff", "not UTF-8"),
+        ("t.yaml", "documents: 3", "documents: must be a list"),
+        ("t.json", "{", r"t\.json:1: not valid JSON"),
+        ("t.json", '{"scope": "x",\n"scope": "y"}', "duplicate key 'scope'"),
+        ("t.json", '{"documents": [{}]}', r"t\.json: documents\[0\]\.id: is missing"),
+        ("t.json", "[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_test_set(read, text, problem):
+def test_what_is_no_test_set(read, name, text, problem):
     with pytest.raises(rb.RubricFileError, match=problem):
-        read(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("{", r"t\.json:1: not valid JSON"),
-        ('{"scope": "x",\n"scope": "y"}', "duplicate key 'scope'"),
-        ('{"documents": [{}]}', r"t\.json: documents\[0\]\.id: is missing"),
-        ("[" * 100_000, "nested too deeply"),
-    ],
-)
-def test_json_that_cannot_be_read(read, text, problem):
-    with pytest.raises(rb.RubricFileError, match=problem):
-        read(text, name="t.json")
+        read(text, name=name)
 
 
 SIGNS = st.sampled_from(list(rb.Detection))

@@ -14,17 +14,10 @@ class TestRunScore:
     @pytest.mark.parametrize(
         ("judgements", "bonuses", "penalties", "score"),
         [
-            ([O], 0, 0, 1.0),
-            ([P], 0, 0, 0.5),
-            ([X], 0, 0, 0.0),
             ([O, P, X], 0, 0, 1.5),
-            ([O] * 10, 0, 0, 10.0),
             ([], 0, 0, 0.0),
-            ([O, O], 1, 0, 2.5),
             ([O, O], 5, 0, 4.5),
             ([O, O], 6, 0, 4.5),
-            ([O, O], 50, 0, 4.5),
-            ([O, O], 0, 1, 1.5),
             ([X], 0, 9, -4.5),
             ([O, P], 2, 3, 1.0),
         ],
@@ -131,10 +124,8 @@ class TestSummary:
             (0.0, "high"),
             (0.5, "high"),
             (0.5 + 1e-12, "high"),
-            (0.501, "medium"),
             (1.0, "medium"),
             (1.001, "low"),
-            (9.0, "low"),
         ],
     )
     def test_stability(self, sd, stability):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import grace_kp as gk
 from grace_kp import scorers as sc
 from grace_kp.scorers._operations import match_pairs
 from tests.scorers.records import done, op, wanted
@@ -180,29 +179,14 @@ class TestFromDict:
             call()
 
 
-def test_the_tool_calls_of_a_trace_are_operations():
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
-
-    @grace.tool
-    def write(path, content, position=None):
-        return "ok"
-
-    with grace.run("edit") as run:
-        write("a.md", "text", position="end")
-        write("b.md", "more")
-    for trace in (run.trace, run.trace.to_dict()):
-        found = sc.operations_from_trace(trace)
-        assert [op("write", "a.md", None, "end", "text"), op("write", "b.md", None, None, "more")] == found
-    report = sc.Suite.preset("standard").evaluate(done(*found), wanted(op("write", "a.md"), op("write", "b.md")))
-    assert report.passed
-
-
 class TestAsResult:
     def test_a_trace_in_its_dict_form_becomes_a_result(self):
         calls = [{"tool_call": 0, "status": "ok"}, {"tool_call": 1, "status": "error"}, "no call"]
         steps = [
-            {"step_id": number, "type": "tool_call", "tool": {"name": "edit"}, "input": {"path": name, "index": index}}
-            for number, (name, index) in enumerate([("a", 3), ("b", True)])
+            {"step_id": number, "type": "tool_call", "tool": {"name": "edit"}, "input": arguments}
+            for number, arguments in enumerate(
+                [{"path": "a", "index": 3, "position": "end", "content": "text"}, {"path": "b", "index": True}]
+            )
         ]
         document = {
             "steps": [*steps, {"step_id": 2, "type": "thought"}],
@@ -210,7 +194,7 @@ class TestAsResult:
             "outcome": {"result_summary": "done"},
         }
         result = sc.as_result(document)
-        assert result.operations == (sc.Operation("edit", "a", 3), sc.Operation("edit", "b"))
+        assert result.operations == (op("edit", "a", 3, "end", "text"), op("edit", "b"))
         assert (result.applied, result.duration_ms, result.pages) == ((True, False), 12, {"result": "done"})
         assert (result.blocks_before, result.blocks_after) == (None, None)
 

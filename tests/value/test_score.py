@@ -379,9 +379,3 @@ def test_a_trace_that_cannot_be_scored_is_an_error_in_its_turn():
 def test_overrides(steps, success, overrides):
     """Each override applies exactly when its rule says so, and the score tells which did, in order."""
     assert overrides == ValueScorer().score(trace(steps, success=success)).overrides
-
-
-def test_overrides_apply_on_top_of_each_other():
-    """A single thought that carries a tool is 0.1 less 0.1."""
-    assert 0.0 == evaluate_value(trace([("thought", "a")]))
-    assert 0.1 == evaluate_value(trace(["thought"]))

@@ -471,7 +471,7 @@ class ToolScope(Scope):
         outcomes = [ok for message in messages_of(self._state) if (ok := _outcome_in(message)) is not None]
         counted = recorded.factors()
         for _ in range(outcomes.count(False) - (counted.tool_execution_count - counted.tool_success_count)):
-            recorded.tool_finished(False)
+            recorded.call_finished("error", None)
         if self._run is None and all(outcomes):
             recorded.calls_succeeded(len(outcomes))
         return recorded
