@@ -10,21 +10,21 @@ from tests.conventions.source import PACKAGE, ROOT, modules
 
 # Budgets of files and lines per row of rooms. A change that lowers a figure lowers its budget; only an issue raises one.
 BUDGETS = {
-    ("cli",): (25, 5_498),
-    ("web",): (33, 6_507),
-    ("integrations", "testing"): (26, 5_962),
-    ("runtime",): (17, 5_553),
-    ("calibrate",): (25, 6_233),
+    ("cli",): (20, 5_290),
+    ("web",): (31, 6_400),
+    ("integrations", "testing"): (24, 5_776),
+    ("runtime",): (17, 5_459),
+    ("calibrate",): (24, 6_149),
     ("pages",): (7, 1_329),
-    ("gating",): (21, 6_782),
-    ("approvals",): (18, 6_669),
-    ("record",): (15, 4_379),
-    ("rubric", "judge", "scorers", "confidence", "value", "models"): (47, 10_727),
-    ("store",): (18, 5_207),
-    ("trace",): (24, 8_060),
-    ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_152),
+    ("gating",): (18, 6_528),
+    ("approvals",): (16, 6_499),
+    ("record",): (15, 4_331),
+    ("rubric", "judge", "scorers", "confidence", "value", "models"): (43, 10_391),
+    ("store",): (18, 5_019),
+    ("trace",): (24, 7_725),
+    ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_089),
 }
-TESTS = (330, 74_846)
+TESTS = (296, 68_820)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}

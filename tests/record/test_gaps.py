@@ -476,6 +476,9 @@ def test_a_release_with_a_gap_asks():
     assert 1 == reviewer.asked
 
 
+LEVELS = [*gk.InterventionLevel]
+
+
 @given(st.sampled_from(LEVELS), st.sampled_from([None, *map(str, LEVELS)]), st.lists(st.text(max_size=5), max_size=3))
 def test_no_gap_makes_a_level_milder(level, floor, gaps):
     """Whatever the confidence and the policy say, a gap keeps the level or raises it, and any gap asks."""
