@@ -69,7 +69,8 @@ def templates(grace: gk.Grace) -> tuple[Any, Any, Any]:
 
 def fill(path: Path, past: int) -> None:
     """Write past and pending requests."""
-    from grace_kp.approvals import Actor, append, contents_of
+    from grace_kp.approvals import Actor, append
+    from grace_kp.approvals._chain import contents_of
 
     grace = runtime(path)
     pending, done, entry = templates(grace)

@@ -111,7 +111,7 @@ def parts() -> Callable[[Callable[[], str]], dict[str, float]]:
 
         runs = ended()
         timed("steps, redacted", lambda run: documents_of.builder(run).finish(), runs)
-        documents = timed("the rest of the document", documents_of.finished, runs)
+        documents = timed("the rest of the document", documents_of.build, runs)
         timed(
             "evidence, confidence, value score",
             lambda document: assessor.assess(document, factors=factors_from_trace(document)),

@@ -1,6 +1,6 @@
 """The pages of grace_kp inside an application that has logins of its own: people decide there, and a quorum counts their authenticated names.
 
-A client that runs in this process plays the browsers of ana and carl and for a dashboard. `grace-kp serve` offers the same pages
+A client that runs in this process plays the browsers of ana and carl and a dashboard. `grace-kp serve` offers the same pages
 without an application of your own.
 """
 

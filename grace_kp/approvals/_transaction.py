@@ -324,7 +324,7 @@ def _advance(tx: Transaction, record: RequestRecord) -> RequestRecord:
         return tx.write(record, after, "settled", actor=actor, facts=facts, contents={"note": note})
     actor = Actor.here(DEADLINE, channel=DEADLINE)
     if record.state is _S.PENDING and data["on_deadline"].startswith(ESCALATE) and not data["escalated"]:
-        group = data["on_deadline"].removeprefix(ESCALATE)
+        group = data["on_deadline"].removeprefix(ESCALATE).strip()
         # The group gets the full time from now on, even if no process looked when the first deadline passed.
         deadline = record.at(tx.now) + data["deadline_seconds"]
         after = record.revise(groups=[group], deadline=deadline, votes=[], escalated=True)

@@ -456,17 +456,16 @@ def source_in(views: list[dict[str, Any]]) -> str:
                 value = view.get(name)
                 if value is not None and (source := _name(value)):
                     return source
-    return _short(_first_text(views))
+    return next((source for text in _texts_in(views) if (source := _short(text))), "")
 
 
 def text_in(views: list[dict[str, Any]]) -> str:
     """Return the beginning of a hit's text."""
-    return _first_text(views)[:MAX_TEXT]
+    return next(_texts_in(views), "")[:MAX_TEXT]
 
 
-def _first_text(views: list[dict[str, Any]]) -> str:
-    texts = (text_of(view.get(name)) for view in views for name in TEXTS)
-    return next((text for text in texts if text and not text.isspace()), "")
+def _texts_in(views: list[dict[str, Any]]) -> Iterator[str]:
+    return (text for view in views for name in TEXTS if (text := text_of(view.get(name))))
 
 
 def text_of(value: Any) -> str:

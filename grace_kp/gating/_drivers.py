@@ -6,7 +6,6 @@ for decisions outside of a gate.
 
 from __future__ import annotations
 
-import functools
 import time
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -181,8 +180,10 @@ class AskBeside(EngineStep):
         shown, asked = for_reviewer(self.request, self.reviewer), self.reviewer
         if (review_until := getattr(asked, "review_until", None)) is not None:
             # A prompt that stays open would read answers to other questions.
-            review = functools.partial(review_until, ended=self.describe_end)
-            asked = SimpleNamespace(review=review, keeps_time=getattr(asked, "keeps_time", False))
+            asked = SimpleNamespace(
+                review=lambda request: review_until(request, self.describe_end),
+                keeps_time=getattr(asked, "keeps_time", False),
+            )
 
         def answer() -> None:
             response = Ask(shown, asked).perform()

@@ -38,6 +38,7 @@ def history_page(history: History) -> str:
     rounds, best = history.rounds, history.best
     if best is None:
         return page("Rounds", "<p>No round is recorded yet.</p>")
+    require_plots()
     outlook = "Continue: the last three rounds show no convergence"
     if history.converged:
         outlook = "It may have converged: each of the last three rounds improved by less than 0.5"
@@ -71,6 +72,7 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
     Raises:
         MissingExtra: scipy is not installed.
     """
+    require_plots()
     chosen = variant if found.choice == VARIANT else best
     numbered = [(1, best), (2, variant)]
     parts = [

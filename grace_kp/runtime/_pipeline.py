@@ -367,9 +367,11 @@ class Pipeline(Resident):
                 answer = hook(trace)
                 if inspect.iscoroutine(answer):
                     finish(answer)
-            except BaseException as error:  # also what would end the writer's thread, such as SystemExit
-                if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            except KeyboardInterrupt as error:
+                if threading.current_thread() is threading.main_thread():
                     raise  # it may be the user's
+                note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
+            except BaseException as error:  # noqa: BLE001 — also what would end the writer's thread, such as SystemExit
                 note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
         for collector in tuple(self.collectors):
             collector.append(trace)

@@ -148,8 +148,8 @@ END_OF_TEXT_OR_LINE = r"(?:\Z|$(?=\r\n^|(?s:.)^))"
 _FLAGS = re.compile(r"\(\?([A-Za-z0-9]*)(?:-([A-Za-z]+))?([:)])")
 # A `]` directly after the opening is a member of the class.
 _CLASS = re.compile(r"\[\^?\]?")
-_CLASS_PART = re.compile(r"\\.|\[:\^?\w+:\]|.", re.DOTALL)
-_NESTED_PART = re.compile(r"\\.|\[:\^?\w+:\]|\[\^?\]?|.", re.DOTALL)
+_CLASS_PART = re.compile(r"\\.|\[:\^?\w+:\]|.", re.DOTALL | re.ASCII)
+_NESTED_PART = re.compile(r"\\.|\[:\^?\w+:\]|\[\^?\]?|.", re.DOTALL | re.ASCII)
 
 
 def with_strict_ends(text: str, *, verbose: bool, nested_sets: bool) -> str:

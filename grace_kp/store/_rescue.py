@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "grace_kp rescue", 2
 READABLE = (1, 2)
+_NOT_WHOLE = "it was cut off, or is not a rescue file"
 """Files of version 1 end with a digest, which is not read any more."""
 _log = logging.getLogger("grace_kp.store")
 
@@ -218,13 +219,17 @@ def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
     with open_file(path) as file:
         try:
             header = json.loads(file.readline())
-            if header["format"] == FORMAT and header["version"] not in READABLE:
-                raise Damaged(f"its version is {header['version']!r:.40}, and this grace_kp knows {VERSION}")
-            if header["format"] == FORMAT and header.keys() >= {"at", "owner", "ended", "report"}:
-                return header, [_record_of(file.readline()) for _ in range(header["records"])]
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            pass
-    raise Damaged("it was cut off, or is not a rescue file")
+            if not isinstance(header, dict) or header.get("format") != FORMAT:
+                raise Damaged(_NOT_WHOLE)
+            if header.get("version") not in READABLE:
+                raise Damaged(f"its version is {header.get('version')!r:.40}, and this grace_kp knows {VERSION}")
+            if not header.keys() >= {"at", "owner", "ended", "report", "records"}:
+                raise Damaged("its header is incomplete")
+            return header, [_record_of(file.readline()) for _ in range(header["records"])]
+        except ValueError:
+            raise Damaged(_NOT_WHOLE) from None
+        except (LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise Damaged(f"a record in it cannot be read: {type(error).__name__}: {error!s:.100}") from None
 
 
 def open_file(path: Path) -> IO[bytes]:

@@ -111,16 +111,21 @@ def migrate(connection: Connection, path: Path | str) -> None:
             "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)"
         )
         (version,) = connection.execute("SELECT COALESCE(MAX(version), 0) FROM schema_migrations").fetchone()
-        if version > len(MIGRATIONS):
-            raise StoreError(
-                f"store {path}: schema version {version} is newer than this grace_kp knows ({len(MIGRATIONS)})"
-            )
+        check_version(version, path)
         for number in range(version, len(MIGRATIONS)):
             for statement in MIGRATIONS[number]:
                 connection.execute(statement)
             connection.execute(
                 "INSERT INTO schema_migrations VALUES (?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))", (number + 1,)
             )
+
+
+def check_version(version: int, path: Path | str) -> None:
+    """Refuse a file of a newer version."""
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"store {path}: schema version {version} is newer than this grace_kp knows ({len(MIGRATIONS)})"
+        )
 
 
 def schema_version(connection: Connection) -> int:
@@ -136,7 +141,7 @@ def open_to_read(path: Path, *, busy_seconds: float) -> Connection:
     connection = connect_to_read(path, busy_seconds=busy_seconds)
     with close_on_error(connection):
         version = schema_version(connection)
-        if not READABLE <= version <= len(MIGRATIONS):
+        if version < READABLE:
             migrate(connection, path)
             version = len(MIGRATIONS)
         _complete(connection, version)

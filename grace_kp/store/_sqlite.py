@@ -33,6 +33,7 @@ from grace_kp.store._schema import (
     MIGRATIONS,
     PAGE_BYTES,
     PUT_STATE,
+    check_version,
     clean,
     migrate,
     open_to_read,
@@ -324,7 +325,9 @@ class SqliteReader(SqliteStore):
 
     def _connect(self) -> Connection:
         connection = open_to_read(self.path, busy_seconds=BUSY_MS / 1_000)
-        self._version = schema_version(connection)
+        with close_on_error(connection):
+            self._version = schema_version(connection)
+            check_version(self._version, self.path)
         return connection
 
     @contextlib.contextmanager

@@ -76,7 +76,7 @@ _PROFILES = {
     "customer_service": ScoringWeights(0.20, 0.30, 0.20, 0.30),
 }
 WEIGHT_PROFILES: Mapping[str, ScoringWeights] = MappingProxyType(_PROFILES)
-"""The weight profiles by task domain: a read-only, live view of what is registered."""
+"""The weight profiles by task domain, read-only and live. Iterate over a copy if another thread may register one meanwhile."""
 
 
 def register_profile(name: str, weights: ScoringWeights | Mapping[str, float]) -> None:

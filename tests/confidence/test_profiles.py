@@ -470,6 +470,17 @@ def test_a_profile_of_ones_own():
     assert "silent" == calculator.decide_action(calculator.calculate(ConfidenceFactors())).level
 
 
+def test_only_the_named_profiles_are_known():
+    class Own:
+        name = "grace"
+
+        def calculate(self, factors):
+            return ConfidenceScore(1.0, factors)
+
+    assert all(ConfidenceCalculator(name).is_known for name in PROFILES)
+    assert not ConfidenceCalculator(Own()).is_known
+
+
 @pytest.mark.parametrize(
     ("thresholds", "hint"),
     [

@@ -411,6 +411,20 @@ def test_an_action_inside_of_itself_does_not_wait_for_itself():
     person.leaves()
 
 
+def test_the_lease_is_held_until_the_outcome_is_written():
+    grace = runtime()
+    held = []
+
+    @grace.gate(floor="confirm", key="x:{n}", reviewer=gk.InboxReviewer(wait="raise"))
+    def act(n: int) -> None:
+        held.append(watcher._renew_lease())
+
+    grace.approvals.approve(pending(act, 1), by="ana")
+    watcher = grace.approvals._inbox().watcher
+    act(1)
+    assert [True, False] == [seconds is not None for seconds in (*held, watcher._renew_lease())]
+
+
 def test_an_edit_from_one_to_true_runs_with_true():
     grace = runtime()
     act = grace.gate(floor="confirm", key="x:{n}", reviewer=JOB)(lambda n, flags: flags)

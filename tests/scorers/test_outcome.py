@@ -100,6 +100,7 @@ class TestPatterns:
             ({"A": [r"(?:[)]a{2,400}\)){0,300}"]}, "repeats a part 120,000 times"),
             ({"A": ["(ab){900000}"]}, "repeats a part"),
             ({"A": ["(a{1000}){100}" * 20]}, "unfolds to more than 1,000,000 parts"),
+            ({"A": ["[[:é:]((a{1000}){100}){50}]"]}, "unfolds to more|repeats a part"),
             ({"A": ["(" * 3_000 + ")" * 3_000]}, "page 'A': the pattern .* is nested too deeply"),
         ],
     )
@@ -187,3 +188,16 @@ def test_a_dollar_is_python_s_end_of_text(pieces, content):
         return
     # `\` directly before a piece would escape it; the pieces that end in one are pairs.
     assert expected == is_found("".join(pieces), content, ignore_case=False)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "\n", "$", "^", ".", "(?:", ")", "|", "*"]), max_size=10),
+    st.text("a\nb", max_size=8),
+)
+def test_in_multi_line_mode_a_dollar_keeps_python_s_meaning(pieces, content):
+    pattern = "(?m)" + "".join(pieces)
+    try:
+        expected = regex.search(pattern, content) is not None
+    except regex.error:
+        return
+    assert expected == is_found(pattern, content, ignore_case=False)

@@ -83,20 +83,21 @@ HEADER = b'{"format": "grace_kp rescue", "version": 2, "records": 1, "runs": 1, 
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "problem"),
     [
-        b"",
-        b"not JSON\n",
-        b"[" * 100_000 + b"\n",
-        b'{"a": 1}\n',
-        b'{"format": "grace_kp rescue", "version": 1}\n',
-        HEADER + b"\n{}\n",
-        HEADER.replace(b'"records": 1', b'"records": "x"') + b"\n",
+        (b"", "it was cut off, or is not a rescue file"),
+        (b"not JSON\n", "it was cut off, or is not a rescue file"),
+        (b'{"a": 1}\n', "it was cut off, or is not a rescue file"),
+        (HEADER + b"\n", "it was cut off, or is not a rescue file"),
+        (b"[" * 100_000 + b"\n", "a record in it cannot be read: RecursionError"),
+        (b'{"format": "grace_kp rescue", "version": 1}\n', "its header is incomplete"),
+        (HEADER + b"\n{}\n", "a record in it cannot be read: KeyError: 'data'"),
+        (HEADER.replace(b'"records": 1', b'"records": "x"') + b"\n", "a record in it cannot be read: TypeError"),
     ],
 )
-def test_foreign_content_is_refused(tmp_path, content):
+def test_foreign_content_is_refused(tmp_path, content, problem):
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(Damaged, match="it was cut off, or is not a rescue file"):
+    with pytest.raises(Damaged, match=problem):
         read(tmp_path / "file")
 
 

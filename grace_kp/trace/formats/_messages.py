@@ -275,7 +275,10 @@ def result_text(content: object) -> str:
     if _is_text_part(content):
         return part_text(content)
     if isinstance(content, list | tuple) and any(isinstance(item, str) or _is_text_part(item) for item in content):
-        texts = (part_text(item) if _is_text_part(item) else to_text(render(item)) for item in content)
+        texts = (
+            part_text(item) if _is_text_part(item) else item if isinstance(item, str) else to_text(render(item))
+            for item in content
+        )
         return "\n".join(filter(None, texts))
     return to_text(render(content))
 

@@ -352,7 +352,8 @@ def _label(item: object) -> Iterator[str]:
 
 
 def _paragraph(value: object, kind: str = "", before: str = "") -> str:
-    return f'<p class="text{kind}">{before}{linked(text(value))}</p>' if value else ""
+    shown = text(value)
+    return f'<p class="text{kind}">{before}{linked(shown)}</p>' if shown else ""
 
 
 def _card(title: str, body: str) -> str:

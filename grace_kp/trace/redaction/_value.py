@@ -288,7 +288,7 @@ def _pair_name(value: dict[Any, Any]) -> str | None:
     if named is not None:
         return named
     described = [name for name in map(value.get, _FIELD_KEYS) if type(name) is str and len(name) <= 200]
-    if value.get("type") in {"password", "secret"} or any(map(_FIELD.search, described)):
+    if value.get("type") in ("password", "secret") or any(map(_FIELD.search, described)):
         return "password"
     question, answer = value.get("question"), value.get("answer")
     if type(question) is str and type(answer) is str and _FIELD.search(question[-20:]):
