@@ -185,7 +185,7 @@ def _until(text: str) -> float:
         return (at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp()
     except (ValueError, OverflowError):
         raise ValueError(
-            f"--until must be a duration such as 8h or 7d, or a time such as 2026-01-31T18:00, not {text!r:.60}"
+            f"--until must be a duration above 0 and of at most ten years, such as 8h or 7d, or a time such as 2026-01-31T18:00, not {text!r:.60}"
         ) from None
 
 

@@ -104,14 +104,17 @@ def list_approvals(
     is_past = bool(past or decided_by or since or states)
     with open_inbox(store) as inbox:
         verbs, at = inbox.verbs, seconds_since(since)
-        found = [] if is_past else verbs.pending(action, limit=limit, group=group)
-        if "pending" in states:
-            verbs.sweep()
-            query = RowQuery(states=("pending",), action=action, since=at, order="newest", limit=limit)
+        if not is_past:
+            found = verbs.pending(action, limit=limit, group=group)
+        elif "pending" in states and decided_by is None:
+            verbs.sweep()  # releases the claims of killed processes
+            query = RowQuery(states=tuple(states), action=action, since=at, order="newest", limit=limit)
             found = [verbs.get(row.id) for row in inbox.tables.rows(query)]
-        if is_past and set(states) != {"pending"}:
-            found += verbs.history(action=action, by=decided_by, since=at, states=states, limit=limit)
-            found = found[:limit]
+        elif set(states) == {"pending"}:  # a person has decided none of them
+            found = []
+        else:
+            ended = [each for each in states if each != "pending"]
+            found = verbs.history(action=action, by=decided_by, since=at, states=ended, limit=limit)
         if as_json:
             put_json([approval.to_dict() for approval in found])
         elif as_jsonl:

@@ -65,6 +65,10 @@ def test_past_requests_by_state_person_and_time(command, url):
     pending = filed(url, "A-3")[0]
     assert [pending.id] == ids("--state", "pending", "--since", "1h")
     assert [pending.id, first.id] == ids("--state", "pending", "--state", "rejected")
+    assert [] == ids("--state", "pending", "--decided-by", "ana")
+    assert [first.id] == ids("--state", "pending", "--state", "rejected", "--decided-by", "ana")
+    command("approvals", "withdraw", second.id, "--yes", "--store", url)
+    assert [second.id] == ids("--state", "pending", "--state", "cancelled", "--limit", "1")
     assert 2 == command("approvals", "list", "--since", "soon", "--store", url).returncode
 
 

@@ -98,7 +98,8 @@ _HOOKS = (".before_agent", ".before_model", ".after_model", ".after_agent")
 
 
 def failures_of(frame: Frame) -> dict[str, Attempt | None]:
-    frame.home.failures = frame.home.failures or {}
+    if frame.home.failures is None:
+        frame.home.failures = {}
     return frame.home.failures
 
 
