@@ -39,7 +39,7 @@ def recorded(calls: int) -> gk.ReasoningTrace:
 def decided(calls: int) -> gk.ReasoningTrace:
     """A trace of so many gated calls, each of which ran without a question."""
     with gk.Grace(store="memory:", embedder=None, reviewer=None) as grace, grace.run("Send the offers") as run:
-        send = grace.gate(floor="silent")(grace.tool(name="send")(lambda offer: offer))
+        send = grace.gate(unmeasured="silent")(grace.tool(name="send")(lambda offer: offer))
         for number in range(calls):
             send(number)
     return run.trace
