@@ -266,6 +266,16 @@ def test_the_newest_run_can_be_deleted_and_its_numbers_are_used_again(store, cat
     assert (["a"], ["c"], before) == (found(catalog, feedback=True), found(catalog, feedback=False), inode(store))
 
 
+def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, monkeypatch):
+    """It erases the runs itself, and builds nothing again."""
+    put(store, run("a"), run("b"), run("c"))
+    catalog.refresh()
+    before, erase = inode(store), _catalog_files.erase_deleted
+    monkeypatch.setattr(_catalog_files, "erase_deleted", lambda *args: (catalog.refresh(0), erase(*args))[1])
+    assert store.delete(id="kp:trace:b").clean
+    assert (before, ["a", "c"]) == (inode(store), found(catalog))
+
+
 def test_an_index_of_a_store_that_a_backup_was_copied_into_is_built_again(tmp_path, store):
     """The copy has the identity of the store, and a run that the index no longer has."""
     put(store, run("a"), run("b"), run("c"))
