@@ -15,6 +15,7 @@ from grace_kp.approvals import (
     RequestStore,
     RowQuery,
     Secret,
+    Standing,
     account_mark,
     consents,
     new_key,
@@ -395,6 +396,21 @@ def test_an_account_that_was_just_lost_decides_nothing(house, change):
         with pytest.raises(NotEntitled, match="ana"):
             decide(request.id, by=account_of("ana"))
     assert "pending" == house.requests.get(request.id).state
+
+
+@pytest.mark.parametrize("change", LOSSES.values())
+def test_a_standing_approval_works_while_its_author_may_decide(house, change):
+    """Also for what it has approved and nobody has started: the claim is refused."""
+    new = asked()
+    parameters, until = {name: {"any": True} for name in new.encoded}, house.clock() + 3_600
+    terms = Standing(action=new.action, domain=new.domain, parameters=parameters, until=until, uses=10)
+    granted = house.requests.grant(terms, by=account_of("ana"))
+    before = house.requests.file(new)
+    assert ("approved", granted.id) == (before.state, before.standing)
+    put(house, **change)
+    assert "pending" == house.requests.file(asked()).state
+    with pytest.raises(AlreadyDecided, match="may no longer decide"):
+        claim(house.requests, before)
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{", b'{"role": "admin"}', b'{"created": "x", "role": "admin"}'])

@@ -485,6 +485,17 @@ def test_every_read_writes_what_is_due(shop, read):
     assert ("expired", "deadline") == (ended.state, ended.decision.actor.name)
 
 
+def test_a_clock_one_day_ahead_and_back_revives_nothing(shop):
+    pending, approved = shop.requests.file(asked()), shop.requests.file(asked())
+    approved = shop.requests.approve(approved.id, by=ANA)
+    shop.clock.now += DAY
+    assert 2 == shop.requests.sweep()
+    shop.clock.now -= DAY
+    for call in (lambda: shop.requests.approve(pending.id, by=BO), lambda: claim(shop.requests, approved)):
+        with pytest.raises(AlreadyDecided, match="expired"):
+            call()
+
+
 def test_changes_of_a_request_are_in_the_order_of_their_times(shop):
     approval = shop.requests.file(asked(deadline_seconds=None, use_within_seconds=None))
     shop.clock.now -= DAY

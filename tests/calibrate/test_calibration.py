@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import re
 from html.parser import HTMLParser
@@ -106,6 +107,15 @@ def test_runs_without_a_task_count_each_for_itself():
     found = cal.calibrate_runs(labelled_runs(200, tasks=1), cal.Promise(risks={"confirm": 0.6}))
     assert 80 == found.thresholds.n
     assert any("each run counts as a separate task" in note for note in found.notes)
+
+
+def test_weighted_labels_are_thinned():
+    """Audited runs stand for many, and the guarantee rests on a sample in which all had the same chance."""
+    weighted = dataclasses.replace(labelled_runs(400), weights=[4.0, 1.0] * 200)
+    found = cal.calibrate_runs(weighted, cal.Promise(risks={"confirm": 0.6}))
+    assert 80 < found.thresholds.n < 125
+    assert any("after thinning" in note for note in found.notes)
+    assert 1.0 == found.curves["learned"][-1][0]
 
 
 def test_groups_are_assessed_on_their_own():

@@ -92,6 +92,26 @@ def test_a_known_text_does_not_go_through_the_model_again(make):
     assert ["a", "b", "c"] == sorted(model.texts)
 
 
+def test_rows_may_be_changed_by_the_caller(make):
+    embedder, _ = make()
+    found = []
+    for _ in range(3):
+        rows = embedder.embed(["a"])
+        found.append(rows.tolist())
+        rows[:] = 0
+    assert found[0] == found[1] == found[2] != rows.tolist()
+
+
+def test_a_memory_of_nothing_remembers_nothing(make):
+    """`remember=0` sends every text through the model; a negative number is refused."""
+    embedder, model = make(remember=0)
+    for _ in range(2):
+        embedder.embed(["a"])
+    assert ["a", "a"] == model.texts
+    with pytest.raises(ValueError, match="remember must be a whole number >= 0"):
+        make(remember=-1)
+
+
 def test_a_failing_model_is_an_error_and_never_a_failing_run(make):
     """Novelty and agreement fall back, and say why; later texts are embedded again."""
     embedder, model = make()

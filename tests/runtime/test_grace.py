@@ -171,6 +171,14 @@ async def test_every_run_is_stored_when_its_call_returns(tmp_path):
         async def generator(text):
             yield text
 
+        @grace.agent
+        async def failing(text):
+            raise ValueError
+
+        async def failed():
+            with pytest.raises(ValueError, match=r"^$"):
+                await failing("x")
+
         async def closed():
             stream = generator("x")
             await anext(stream)
@@ -180,7 +188,7 @@ async def test_every_run_is_stored_when_its_call_returns(tmp_path):
             async with grace.run("x"):
                 pass
 
-        ends = (lambda: asyncio.sleep(0, plain("x")), lambda: coroutine("x"), closed, block)
+        ends = (lambda: asyncio.sleep(0, plain("x")), lambda: coroutine("x"), failed, closed, block)
         for number, end in enumerate(ends * 2, 1):
             await end()
             with contextlib.closing(open_store(url, create=False)) as reader:

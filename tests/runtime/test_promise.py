@@ -184,6 +184,16 @@ def test_gates_ask_after_an_alarm_where_that_is_set(tmp_path):
         assert ("silent", []) == (act(again).decisions[-1].level, again.status()["promise"]["alarms"])
 
 
+def test_an_alarm_spares_stricter_levels(tmp_path):
+    """If the promise about silent actions is refuted, and the one about notified ones is not, these still run with a notice."""
+    risky = profile(promise={**PROMISE, "risks": {"silent": 0.01, "notify": 0.9}})
+    with watching(tmp_path, profile=risky, on_alarm="confirm") as grace:
+        break_promise(grace)
+        assert "confirm" == act(grace).decisions[-1].level
+        risky.answer = 0.75
+        assert "notify" == act(grace).decisions[-1].level
+
+
 def test_a_profile_that_was_fitted_again_begins_anew(tmp_path):
     with watching(tmp_path, on_alarm="confirm") as grace:
         break_promise(grace)

@@ -243,11 +243,13 @@ def test_a_journal_that_cannot_be_written_at_the_end_is_reported(pipeline, store
     assert "hunter2" not in caplog.text
 
 
-def test_a_run_that_ends_while_the_writer_closes_is_stored(writer, store):
+def test_a_run_that_ends_while_the_writer_closes_is_stored(writer, pipeline, store):
+    """After the last flush, or when its thread has ended already."""
     stop = writer._worker.stop
-    writer._worker.stop = lambda seconds: (stop(seconds), writer._queue.append(1))
+    pipeline.give_up = lambda: writer.submit(1)
+    writer._worker.stop = lambda seconds: (stop(seconds), writer._queue.append(2))
     writer.close()
-    assert ([1], 0) == (ids(store.query()), writer.waiting)
+    assert ([2, 1], 0) == (ids(store.query()), writer.waiting)
 
 
 def test_what_waits_at_exit_is_written_though_the_writer_was_closed(pipeline, store, capfd):
@@ -281,6 +283,21 @@ def test_a_store_that_hangs_does_not_hold_up_closing(writer, store, monkeypatch)
         thread.start()
         thread.join(60)
         assert (False, []) == (thread.is_alive(), closed)
+
+
+def test_the_journal_does_not_grow_while_the_store_fails(pipeline, store):
+    """What is news then is collected when the store writes again."""
+    failing, collected = Failing(store), []
+    failing.journal = lambda rows: failing.put(())
+    writer = Writer(lambda: failing, pipeline)
+    pipeline.has_open_runs = True
+    pipeline.journal = lambda: (collected.append(1), iter([[JournalEntry("kp:trace:1", 0, b"{}")]]))[1]
+    for _ in range(3):
+        writer._outage._retry_at = 0.0
+        writer._write_journal()
+    assert [1] == collected
+    failing.broken = pipeline.has_open_runs = False
+    writer.close()
 
 
 def test_marks_do_not_count_as_runs(pipeline, store):

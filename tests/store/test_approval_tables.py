@@ -15,6 +15,7 @@ from grace_kp.approvals import RowQuery
 from grace_kp.errors import StoreError
 from grace_kp.store import open_store
 from grace_kp.store._approvals import SqliteTables
+from grace_kp.store._schema import APPROVALS, MIGRATIONS
 from tests import warm
 from tests.contracts.test_approval_tables import entry, put, row
 
@@ -162,6 +163,24 @@ def test_a_reader_writes_nothing(store):
     put(store.approvals, row(3))
     assert before != reader.approvals.changes()
     reader.close()
+
+
+def test_a_file_of_an_earlier_version_reads_as_without_approvals(tmp_path):
+    """Reading does not change the file."""
+    path = tmp_path / "t.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)")
+        for version, statements in enumerate(MIGRATIONS[: APPROVALS - 1], 1):
+            file.executescript(";".join(statements))
+            file.execute("INSERT INTO schema_migrations VALUES (?, '')", (version,))
+    before = path.read_bytes()
+    with contextlib.closing(open_store(f"sqlite:///{path}", create=False)) as reader:
+        tables = reader.approvals
+        assert (0, [], (0, ""), "") == (tables.count(RowQuery()), tables.links(), tables.head(), tables.identity)
+        assert [] == tables.rows(RowQuery(states=["pending"], action="x*"))
+        with pytest.raises(StoreError, match="opened to be read only"):
+            put(tables, row(1))
+    assert before == path.read_bytes()
 
 
 def test_every_write_waits_for_the_disk(store):

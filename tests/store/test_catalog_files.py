@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.runtime import record_of
-from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog, open_store
+from grace_kp.store import FeedbackEntry, Progress, Selection, _catalog_files, open_catalog, open_store
 from grace_kp.store._catalog_files import index_of
 from grace_kp.store._catalog_index import words_from
+from grace_kp.store._deletion import delete_rows
 from tests.store.listed import ORDINARY, figures, found, meets, pages, plain, queries, run, runs
 from tests.store.samples import MARK, holding, put
 
@@ -266,6 +267,16 @@ def test_the_newest_run_can_be_deleted_and_its_numbers_are_used_again(store, cat
     assert (["a"], ["c"], before) == (found(catalog, feedback=True), found(catalog, feedback=False), inode(store))
 
 
+def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, monkeypatch):
+    """It erases the runs itself, and builds nothing again."""
+    put(store, run("a"), run("b"), run("c"))
+    catalog.refresh()
+    before, erase = inode(store), _catalog_files.erase_deleted
+    monkeypatch.setattr(_catalog_files, "erase_deleted", lambda *args: (catalog.refresh(0), erase(*args))[1])
+    assert store.delete(id="kp:trace:b").clean
+    assert (before, ["a", "c"]) == (inode(store), found(catalog))
+
+
 def test_an_index_of_a_store_that_a_backup_was_copied_into_is_built_again(tmp_path, store):
     """The copy has the identity of the store, and a run that the index no longer has."""
     put(store, run("a"), run("b"), run("c"))
@@ -318,6 +329,17 @@ def test_a_crash_between_the_store_and_its_index_leaves_no_contents(
         again.refresh()
         assert (["a"], ["a"]) == (found(again), found(again, text="kept"))
     assert [] == holding(tmp_path)
+
+
+def test_what_a_deletion_in_another_process_has_left_is_erased_with_the_next(tmp_path, store, catalog):
+    """Where that process has not locked the index yet."""
+    put(store, run("a"), marked(), marked("c"))
+    catalog.refresh()
+    before = inode(store)
+    with store.use(write=True) as connection:
+        delete_rows(connection, Selection(id="kp:trace:b"))
+    assert store.delete(id="kp:trace:c").clean
+    assert (before, [], ["a"]) == (inode(store), holding(tmp_path), found(catalog))
 
 
 def test_an_index_that_others_write_to_is_removed(tmp_path, store, catalog, monkeypatch):

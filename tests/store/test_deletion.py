@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -175,6 +176,31 @@ def test_a_delete_by_another_process_meanwhile_is_cleaned_up_too(tmp_path):
     assert [] == holding(tmp_path)
     first.close()
     second.close()
+
+
+def test_a_log_that_cannot_be_emptied_is_reported(tmp_path, store):
+    """The runs are deleted, so the failure is part of the report and no exception."""
+    put(store, document("a", text=MARK))
+    with store.use(write=True) as connection:
+        delete_rows(connection, Selection(id="kp:trace:a"))
+
+    def fail():
+        raise sqlite3.OperationalError("disk I/O error")
+
+    assert "could not be rewritten (disk I/O error)" in overwrite(Interrupted(store._connection, fail), store.path)
+    again = store.delete(id="kp:trace:a")
+    assert (0, True, []) == (again, again.clean, holding(tmp_path))
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_file_that_a_newer_version_migrates_while_it_is_open_keeps_nothing(tmp_path, store, catalog, is_indexed):
+    put(store, document("a", text=MARK * 500), document("b"))
+    if is_indexed:
+        catalog.refresh()
+    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as newer:
+        newer.execute("INSERT INTO schema_migrations SELECT 99, MAX(applied_at) FROM schema_migrations")
+    report = store.delete(id="kp:trace:a")
+    assert (1, "", ["b"], []) == (report, report.remains, left(store), holding(tmp_path))
 
 
 def test_an_open_run_is_not_deleted(tmp_path):

@@ -241,6 +241,16 @@ class TestNames:
         other.invoke(QUESTION, config(handler, "3"))
         assert {"delete_*": None, "lok": "look"} == grace.status()["unmatched_policies"]
 
+    @both
+    @pytest.mark.parametrize("also", [("send_mail",), ()])
+    async def test_a_tool_that_looks_like_a_gated_one_is_gated(self, grace, handler, also, world, caplog):
+        """With a warning; whether the tool of the very name is there, too, or not."""
+        ran, other = [], "\u0455end_mail"
+        agent = agent_with(grace, [other, *also], ran, {"send_mail": "deny"}, default="silent")
+        await call(agent, QUESTION, world, handler)
+        assert [] == ran
+        assert f"the action {other!r} looks like 'send_mail' and gets the same policy" in caplog.text
+
 
 def agent_with(grace, names, ran, gates, *, more=(), unmeasured=None, default=None):
     """An agent that calls each of these tools once."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
@@ -13,7 +15,7 @@ import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler
 from grace_kp.integrations.langchain import _resume as threads
 
-from .conftest import State, built, run_program, runtime
+from .conftest import State, answer, built, run_program, runtime
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -271,7 +273,42 @@ def test_a_process_that_is_killed_in_the_action_leaves_it_unknown(tmp_path):
         assert ["0", "0"] == ran_in(tmp_path)
 
 
+@pytest.mark.parametrize(("moment", "ran"), [("approve", []), ("claim", []), ("settle", ["ann"])])
+def test_withdrawn_while_the_graph_is_answered_it_runs_or_it_does_not(grace, monkeypatch, moment, ran):
+    """What was withdrawn in time did not run; what ran was claimed before."""
+    done, requests, attempts = [], grace.approvals.inbox.requests, []
+    app = graph_of(grace, done).compile(checkpointer=InMemorySaver())
+    app.invoke({"said": ["ann"]}, config("1"))
+    (approval,) = grace.approvals.pending()
+    verb = getattr(requests, moment)
+
+    def withdrawn_before(*args, **options):
+        try:
+            attempts.append(grace.approvals.withdraw(approval.id, by="eve").state)
+        except gk.ApprovalError:
+            attempts.append("refused")
+        return verb(*args, **options)
+
+    monkeypatch.setattr(requests, moment, withdrawn_before)
+    with contextlib.nullcontext() if ran else pytest.raises(gk.ActionNotApproved):
+        app.invoke(answer("approve", by="ben"), config("1"))
+    state = "done" if ran else "cancelled"
+    assert (ran, ["refused" if ran else state], state) == (done, attempts, grace.approvals.get(approval.id).state)
+
+
 NODE = {"checkpoint_ns": "node:1|inner:2"}
+
+
+def test_a_thread_is_carried_on_by_one_at_a_time(grace):
+    tables = grace.store.approvals
+    threads.keep_thread(tables, {"thread_id": "1", **NODE})
+    (thread,) = threads.waiting_threads(tables)
+    token = threads.begin_carrying(tables, thread)
+    assert None is threads.begin_carrying(tables, thread)
+    threads.end_carrying(tables, thread, "another token")
+    assert None is threads.begin_carrying(tables, thread)
+    threads.end_carrying(tables, thread, token)
+    assert None is not threads.begin_carrying(tables, thread)
 
 
 def test_a_thread_that_waits_no_more_is_forgotten_after_a_while(grace, monkeypatch):

@@ -838,6 +838,29 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
             await talk.answer(APPROVE)
         assert [60] == [arguments["euros"] for arguments in ran]
 
+    async def test_so_are_calls_in_another_order(self, grace):
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL, ("act", {"to": "eve", "euros": 70}))
+        await talk.call(QUESTION)
+        self.change(talk, lambda calls: calls.reverse())
+        await talk.answer(APPROVE, REJECT)
+        assert ([], ["eve", "ann"]) == (ran, [shown["to"] for shown in talk.shown])
+        await talk.answer(REJECT, APPROVE)
+        assert ["ann"] == [arguments["to"] for arguments in ran]
+
+    async def test_so_are_calls_that_another_policy_is_about(self, grace):
+        """The answer allowed `act`, which is forbidden by now; it says nothing about `pay`, which nobody was asked about before."""
+        ran = []
+        used = [tool_with(Transfer, ran), tool_with(Transfer, ran, "pay")]
+        talk = Conversation(grace, used, self.CALL, ("pay", {"to": "eve", "euros": 70}), floor="silent")
+        talk.gates = {"act": "confirm"}
+        talk.again()
+        await talk.call(QUESTION)
+        talk.gates = {"act": "deny", "pay": "confirm"}
+        talk.again()
+        await talk.answer(APPROVE)
+        assert ([], ["eve"]) == (ran, [shown["to"] for shown in talk.shown])
+
 
 class TestThreadsOfAnEarlierVersion:
     """Written by the version before tools validated their calls first: `two equal` are two calls with one id, which it kept as one."""

@@ -1,6 +1,7 @@
 """Gated tools below an agent: subagents, tools inside of tools, and middlewares closer to the tool do not get around the gate."""
 
 import inspect
+import threading
 
 import pytest
 
@@ -9,6 +10,7 @@ pytest.importorskip("langchain", reason="needs the extra langchain")
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.types import Command
 
@@ -122,6 +124,22 @@ class TestSubagents:
         main = gated_agent(grace, (TASK, "done"), [task], {"pay": "confirm"}, saver=None)
         out = await call(main, QUESTION, world, handler)
         assert ([], "error") == (bank.paid, results(out)[0][1])
+
+    def test_a_thread_that_carries_no_context_is_reported(self, grace, handler, bank):
+        """A gated tool that a plain thread runs cannot be stopped; a warning and the trace say that nothing was decided."""
+
+        @tool
+        def task(description: str, config: RunnableConfig) -> str:
+            """Pay in another thread."""
+            thread = threading.Thread(target=bank.pay.invoke, args=({"to": "eve", "euros": 9}, config))
+            thread.start()
+            thread.join()
+            return "done"
+
+        main = gated_agent(grace, (TASK, "done"), [task], {"pay": "confirm"}, saver=None)
+        with pytest.warns(UserWarning, match="'pay' is gated by a GraceMiddleware"):
+            main.invoke(QUESTION, config(handler))
+        assert [("pay", "ungated")] == decisions(grace)
 
     def test_another_agent_of_the_runtime_that_runs_a_gated_tool_is_reported(self, grace, handler, bank):
         """It stands beside the gated agent, so it cannot be stopped; a warning, once per tool, and its trace say so."""

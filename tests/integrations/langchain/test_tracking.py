@@ -24,7 +24,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import GraphDrained, ParentCommand
+from langgraph.errors import GraphBubbleUp, GraphDrained, ParentCommand
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -125,6 +125,16 @@ def test_a_drained_graph_is_cancelled(grace, handler, call):
     (trace,) = grace.store.query()
     assert ("cancelled", False) == (trace.grace["status"], trace.metadata.success)
     assert {"type": "GraphDrained", "message": "Graph drained: shutdown"} == trace.grace["error"]
+
+
+def test_an_unknown_signal_of_the_framework_is_a_failure(grace):
+    @grace.agent
+    def agent(question):
+        raise type("Novel", (GraphBubbleUp,), {})("what?")
+
+    with pytest.raises(GraphBubbleUp):
+        agent("q")
+    assert "failed" == only(grace).grace["status"]
 
 
 def test_a_reviewer_that_raises_a_handoff_has_not_paused_anything(grace):

@@ -74,6 +74,13 @@ class TestSteps:
         texts = [trace.task.objective, trace.steps[0].content, trace.steps[1].input["x"], trace.steps[2].content]
         assert all("[cut: " in text and len(text) < 1_100 for text in texts)
 
+    @pytest.mark.parametrize(("length", "kept"), [(50_000, None), (60_000, "50,000 of 60,000")])
+    def test_a_string_in_the_content_of_a_result_is_kept_up_to_the_limit(self, length, kept):
+        chat = [user("q"), assistant(None, call("t")), tool(["x" * length])]
+        content = from_openai_messages(chat, max_text=50_000).steps[1].content
+        mark = f"… [cut: {kept} characters kept]" if kept else ""
+        assert "x" * 50_000 + mark == content
+
 
 class TestObjective:
     def test_the_first_words_of_the_user_are_the_objective_and_no_step(self):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import grace_kp as gk
 from grace_kp.trace import redact_value, redacted_arguments
 from tests.trace.redaction.corpus import JSON
 
@@ -102,6 +103,24 @@ def test_a_name_makes_its_value_a_secret(value, expected):
 def test_a_value_without_a_secret_is_the_same_object(value):
     """Names of fields, ports, and generated names of other things stay."""
     assert value is redact_value(value, identifiers=True)
+
+
+@pytest.mark.parametrize("key", ["default", "value", "text"])
+@pytest.mark.parametrize("kind", [["string", "null"], {"enum": ["x"]}], ids=str)
+def test_a_type_need_not_be_a_text(kind, key):
+    """As in JSON Schema: such a value is no field of a form, and is stored as it is; a name still makes it a secret."""
+    value = {"type": kind, key: "x"}
+    with gk.Grace(store="memory:", evaluator=None, embedder=None) as grace:
+        describe = grace.tool(lambda schema: {"schema": schema}, name="describe")
+        with grace.run("x"):
+            describe(value)
+        grace.flush()
+        (trace,) = grace.store.query()
+    assert [value] * 2 == [redact_value(value, identifiers=True), trace.steps[0].input["schema"]]
+    assert {"schema": value} == json.loads(trace.steps[1].content)
+    assert json.dumps(value) == gk.redact(json.dumps(value)).text
+    named = {"name": "password", **value, key: "hunter2x"}
+    assert {**named, key: "[REDACTED:password]"} == redact_value(named, identifiers=True)
 
 
 def test_arguments_say_how_much_they_hide():

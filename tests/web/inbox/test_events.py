@@ -36,7 +36,8 @@ class Served:
     @contextlib.contextmanager
     def page(self, path="/events", name="ana", **headers):
         """A page of a person that listens: yields the response."""
-        cookie = f"{self.logins.cookie}={self.logins.enter(self.tokens[name])}"
+        self.session = self.logins.enter(self.tokens[name])
+        cookie = f"{self.logins.cookie}={self.session}"
         with contextlib.closing(http.client.HTTPConnection(*self.place[:2], timeout=SECONDS)) as connection:
             connection.request("GET", path, headers={"Cookie": cookie, **headers})
             yield connection.getresponse()
@@ -108,12 +109,30 @@ def test_a_page_that_was_away_gets_what_it_missed(served):
         assert [str(asked), str(asked + 1)] == [next_event(response)["id"] for _ in range(2)]
 
 
-def test_a_right_that_is_taken_away_ends_the_stream(served):
-    with served.page() as response:
-        after_beginning(response)
-        served.logins.accounts.remove("ana", actor=person("operator"), force=True)
+ENDS = {
+    "removal": lambda served: served.logins.accounts.remove("ana", actor=person("operator"), force=True),
+    "another role": lambda served: served.logins.accounts.set_role("ana", Role.VIEWER, actor=person("operator")),
+    "logout": lambda served: served.logins.sessions.end(served.session),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_right_that_is_taken_away_ends_the_stream(served, end):
+    """And no other."""
+    with served.page(name="bo") as other, served.page() as response:
+        for page in (other, response):
+            after_beginning(page)
+        end(served)
         served.shop.ask()
         assert next_event(response) is None
+        assert "requested" == json.loads(next_event(other)["data"])["kind"]
+
+
+def test_open_streams_do_not_keep_the_server_from_ending(filed):
+    with contextlib.ExitStack() as stack:
+        with listening(filed.grace) as server:
+            page = after_beginning(stack.enter_context(Served(filed, server).page()))
+        assert next_event(page) is None
 
 
 def test_the_end_of_the_application_ends_all_streams(served):
