@@ -224,6 +224,8 @@ _WORDS = {
     "llm_self_eval": "self-evaluation",
     "query_coverage": "query coverage",
 }
+_MEASURED_WORDS = {name: f", {words} %.2f" for name, words in _WORDS.items()}
+_FALLBACK_WORDS = {name: f", {words} (fallback %.2g)" for name, words in _WORDS.items()}
 GOOD_SEARCH = 0.6
 """From this score on, the best result represents the whole search."""
 SURE_WITHOUT_SOURCES = 0.8
@@ -305,8 +307,8 @@ def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
         counted["query_coverage"] = bool(factors.coverage_evaluated)
     if factors.is_search_step:
         counted = {}  # only its results count
-    parts = _parts(factors, quality, factors.source_agreement, tools)
-    return _confidence(factors, parts, counted, tools, factors.tool_success_rate, own)
+    figures = quality, factors.source_agreement, tools
+    return _confidence(factors, figures, _find_missing(factors), counted, tools, factors.tool_success_rate, own)
 
 
 def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
@@ -323,13 +325,13 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
         quality = strict_quality(factors.search_max_score, average, variance)
     # A single source agrees with nothing, even where agreement was measured.
     agreement = factors.source_agreement if factors.source_count > 1 else 0.0
-    measured = _find_measured(factors)
-    counted = {
-        name: measured[name] for name in WEIGHTS if measured[name] or (name == "search_quality" and factors.search_made)
-    }
+    missing = _find_missing(factors)
+    counted = {name: True for name in WEIGHTS if name not in missing}
+    if factors.search_made and "search_quality" in missing:
+        counted = {"search_quality": False, **counted}
     success, rate = (tools, factors.tool_success_rate) if executed else (1.0, 1.0)
     own = factors.llm_self_confidence if factors.self_evaluated else 0.0
-    return _confidence(factors, _parts(factors, quality, agreement, tools), counted, success, rate, own)
+    return _confidence(factors, (quality, agreement, tools), missing, counted, success, rate, own)
 
 
 def _tool_success(factors: ConfidenceFactors) -> float:
@@ -351,30 +353,26 @@ def strict_quality(best: float, average: float, variance: float) -> float:
     return min(best, _search_quality(1, best, min(best, average), variance))
 
 
-def _find_measured(factors: ConfidenceFactors) -> dict[str, bool]:
-    return {
-        "search_quality": bool(factors.search_made or factors.is_search_step) and not factors.search_unusable,
-        "source_agreement": bool(factors.agreement_evaluated),
-        "llm_self_eval": bool(factors.self_evaluated),
-        "tool_success": factors.tool_execution_count > 0,
-        "query_coverage": bool(factors.coverage_evaluated),
-    }
-
-
-def _parts(factors: ConfidenceFactors, quality: float, agreement: float, tools: float) -> dict[str, float]:
-    is_search = factors.is_search_step
-    return {
-        "search_quality": quality,
-        "source_agreement": agreement,
-        "llm_self_eval": 0.0 if is_search else factors.llm_self_confidence,
-        "tool_success": tools,
-        "query_coverage": 0.0 if is_search else factors.query_coverage,
-    }
+def _find_missing(factors: ConfidenceFactors) -> tuple[str, ...]:
+    """Return the names of the parts that were not measured."""
+    missing: tuple[str, ...] = ()
+    if factors.search_unusable or not (factors.search_made or factors.is_search_step):
+        missing = ("search_quality",)
+    if not factors.agreement_evaluated:
+        missing += ("source_agreement",)
+    if not factors.self_evaluated:
+        missing += ("llm_self_eval",)
+    if not factors.tool_execution_count:
+        missing += ("tool_success",)
+    if not factors.coverage_evaluated:
+        missing += ("query_coverage",)
+    return missing
 
 
 def _confidence(
     factors: ConfidenceFactors,
-    parts: dict[str, float],
+    figures: tuple[float, float, float],
+    missing: tuple[str, ...],
     counted: dict[str, bool],
     success: float,
     rate: float,
@@ -383,16 +381,25 @@ def _confidence(
     """Return the weighted mean of the parts that count, or of a search step its quality, after the penalties.
 
     Args:
-        counted: the names of the parts that count, and whether each was measured.
+        figures: search quality, source agreement and tool success, as parts.
+        missing: the names of the parts that were not measured.
+        counted: the names of the parts that count, and whether each was measured; a default of the tool success counts as measured.
         success: the tool success by which the quality of a search step is multiplied.
         rate: the success rate that the penalty for failures uses.
         own: the self-evaluation that excuses a lack of sources.
     """
     is_search, found = factors.is_search_step, factors.search_result_count
-    fallbacks = {name: parts[name] for name, was_measured in counted.items() if not was_measured}
+    quality, agreement, tools = figures
+    parts = {
+        "search_quality": quality,
+        "source_agreement": agreement,
+        "llm_self_eval": 0.0 if is_search else factors.llm_self_confidence,
+        "tool_success": tools,
+        "query_coverage": 0.0 if is_search else factors.query_coverage,
+    }
+    fallbacks: dict[str, float] = {}
     penalties: list[str] = []
     if is_search:
-        quality = parts["search_quality"]
         score, reason = quality * success, f"Search quality {quality:.2f}"
         if success < 1:
             reason += f" times tool success {success:.2f}"
@@ -400,17 +407,22 @@ def _confidence(
         score, reason = NO_EVIDENCE, _NOTHING
     else:
         total = weight = 0.0
-        words = []
+        words, shown = "", []
         # `grace` also counts tools that were not called, but its reason does not list them.
-        is_assumed = not factors.tool_execution_count and parts["tool_success"] == 1
-        for name in counted:
-            total += parts[name] * WEIGHTS[name]
-            weight += WEIGHTS[name]
-            if name in fallbacks:
-                words.append(f"{_WORDS[name]} (fallback {parts[name]:.2g})")
-            elif name != "tool_success" or not is_assumed:
-                words.append(f"{_WORDS[name]} {parts[name]:.2f}")
-        score, reason = total / weight, f"Weighted mean of {', '.join(words)}"
+        is_assumed = not factors.tool_execution_count and tools == 1
+        for name, was_measured in counted.items():
+            part, own_weight = parts[name], WEIGHTS[name]
+            total += part * own_weight
+            weight += own_weight
+            if not was_measured:
+                fallbacks[name] = part
+                words += _FALLBACK_WORDS[name]
+            elif is_assumed and name == "tool_success":
+                continue
+            else:
+                words += _MEASURED_WORDS[name]
+            shown.append(part)
+        score, reason = total / weight, f"Weighted mean of {words[2:]}" % tuple(shown)
         if not words:
             reason = f"{_NOTHING}; the formula starts at 1.00"
         elif "tool_success" in counted and is_assumed:
@@ -425,11 +437,10 @@ def _confidence(
         if not factors.source_count and not (found if is_search else own >= SURE_WITHOUT_SOURCES):
             score *= 0.7
             penalties.append("no_sources")
-    if factors.search_not_scored:
+    if found and not factors.search_made:
         reason += "; the search results carry no score"
     if penalties:
         reason += f", lowered ({penalties_text(penalties)})"
-    missing = tuple(name for name, was_measured in _find_measured(factors).items() if not was_measured)
     return ConfidenceScore(
         round(min(1.0, score), 3), factors, parts, penalties, f"{reason}.", missing, fallbacks=fallbacks
     )

@@ -63,9 +63,28 @@ def _names(value: object) -> list[str]:
     raise ValueError("must be a list of strings")
 
 
-def _require(holds: Callable[[Any], bool], problem: str) -> Callable[[Any], Any]:
-    """Return a check that keeps the value and its type: 1 stays 1 and 1.0 stays 1.0, so that a document is written as it was read."""
+# Numbers keep their type: 1 stays 1 and 1.0 stays 1.0, so that a document is written as it was read.
+def _unit(value: object) -> int | float:
+    if not is_unit(value):
+        raise ValueError("must be a number from 0 to 1")
+    return value
 
+
+def _not_negative(value: Any) -> int | float:
+    if not _is_number(value) or not 0 <= value < math.inf:
+        raise ValueError("must be a number of at least 0")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not _is_number(value) or value != value // 1:
+        raise ValueError("must be a whole number")
+    if value < 0:
+        raise ValueError("must be at least 0")
+    return value  # type: ignore[return-value]  # 1.0 is a whole number in JSON
+
+
+def _require(holds: Callable[[Any], bool], problem: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if not holds(value):
             raise ValueError(problem)
@@ -74,17 +93,10 @@ def _require(holds: Callable[[Any], bool], problem: str) -> Callable[[Any], Any]
     return check
 
 
-UnitInterval = Annotated[int | float, PlainValidator(_require(is_unit, "must be a number from 0 to 1"))]
-Milliseconds = Annotated[
-    int | float,
-    PlainValidator(_require(lambda it: _is_number(it) and 0 <= it < math.inf, "must be a number of at least 0")),
-]
+UnitInterval = Annotated[int | float, PlainValidator(_unit)]
+Milliseconds = Annotated[int | float, PlainValidator(_not_negative)]
 Names = Annotated[list[str], PlainValidator(_names)]
-WholeNumber = Annotated[
-    int,
-    PlainValidator(_require(lambda it: _is_number(it) and it == it // 1, "must be a whole number")),
-    AfterValidator(_require(lambda it: it >= 0, "must be at least 0")),
-]
+WholeNumber = Annotated[int, PlainValidator(_whole)]
 # Not pydantic's rules for strings: they refuse half a surrogate pair, which agents produce and JSON can hold.
 NonEmpty = Annotated[str, AfterValidator(_require(bool, "must not be empty"))]
 TraceId = Annotated[str, AfterValidator(_require(lambda it: it.startswith("kp:trace:"), "must begin with 'kp:trace:'"))]
@@ -144,7 +156,9 @@ class _JsonObject(BaseModel):
             value = values[name]
             if value is not None or not optional:
                 out[json_name] = _dump(value)
-        return out | {name: _dump(value) for name, value in (self.__pydantic_extra__ or {}).items()}
+        for name, value in (self.__pydantic_extra__ or {}).items():
+            out[name] = _dump(value)
+        return out
 
 
 def _dump(value: object) -> Any:
@@ -445,21 +459,23 @@ def refuse_what_json_cannot_hold(document: object) -> None:
         value, place = waiting.pop()
         if len(place) > MAX_DEPTH:
             raise InvalidTrace(f"is nested more than {MAX_DEPTH} levels deep", path=location_text(place[:6]) + "…")
-        problem = None
         if isinstance(value, dict):
-            if odd := [key for key in value if not isinstance(key, str)]:
-                problem = f"has a key that is not a string: {brief(odd[0])}"
-            waiting.extend((item, (*place, key)) for key, item in value.items() if type(item) is not str)
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise InvalidTrace(f"has a key that is not a string: {brief(key)}", path=location_text(place))
+                if type(item) is not str:
+                    waiting.append((item, (*place, key)))
         elif isinstance(value, list):
             waiting.extend((item, (*place, index)) for index, item in enumerate(value))
         elif isinstance(value, float):
-            problem = None if math.isfinite(value) else f"must be a finite number (got {value!r})"
+            if not math.isfinite(value):
+                raise InvalidTrace(f"must be a finite number (got {value!r})", path=location_text(place))
         elif isinstance(value, int):
             if value.bit_length() > MAX_BITS:
                 problem = "must be a number that can be written out (got a very large one)"
+                raise InvalidTrace(problem, path=location_text(place))
         elif value is not None and not isinstance(value, str):
             problem = f"must be a JSON value (got one of type {type(value).__name__})"
-        if problem is not None:
             raise InvalidTrace(problem, path=location_text(place))
 
 

@@ -118,6 +118,7 @@ _BATCH = 256
 _STEP_TYPES = frozenset(kind.value for kind in StepType)
 _RECOVERY = StepType.ERROR_RECOVERY.value
 _LONGEST_REASON = 300
+_MAX_KNOWN = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +159,7 @@ class ValueScorer:
         ttl_seconds: how long a trace stays in it; None for no limit. Has no effect with a `cache`.
     """
 
-    __slots__ = ("_cache", "_embedder", "_lock", "_max_elements", "_ttl_seconds")
+    __slots__ = ("_cache", "_embedder", "_known_scores", "_lock", "_max_elements", "_ttl_seconds")
 
     def __init__(
         self,
@@ -175,6 +176,7 @@ class ValueScorer:
         self._max_elements = max_elements
         self._ttl_seconds = ttl_seconds
         self._lock = Lock()
+        self._known_scores: dict[tuple[Any, ...], tuple[ScoringWeights, ValueScore]] = {}
 
     @property
     def cache(self) -> VectorCache | None:
@@ -205,8 +207,23 @@ class ValueScorer:
         # Checked before the embedding, so that a trace that cannot be scored is not kept.
         _check(kinds, success, confidence, domain)
         if self._embedder is None:
-            return _calculate(kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
+            return self._known_or_new(kinds, tools, success, confidence, domain)
         return _calculate(kinds, tools, success, confidence, domain, *self._novelty_of_text(embedded_text(trace)))
+
+    def _known_or_new(
+        self, kinds: Sequence[str], tools: Sequence[str], success: bool, confidence: float, domain: str
+    ) -> ValueScore:
+        """Return the score of a run whose novelty is not measured: most such runs have one of a few shapes."""
+        types, weights = frozenset(kinds), profile_for(domain)[1]
+        recoveries = kinds.count(_RECOVERY) if _RECOVERY in types else 0
+        shape = (len(kinds), types, recoveries, bool(tools), len(set(tools)), success, confidence, domain)
+        known = self._known_scores.get(shape)
+        if known is None or known[0] is not weights or type(confidence) is not float or not confidence:
+            if len(self._known_scores) >= _MAX_KNOWN:
+                self._known_scores.clear()
+            known = weights, _calculate(kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
+            self._known_scores[shape] = known
+        return known[1]
 
     def score_all(self, traces: Iterable[ReasoningTrace | Mapping[str, Any]]) -> Iterator[ValueScore]:
         """Score traces one after the other as `score` does, but embed them in batches, which is faster.

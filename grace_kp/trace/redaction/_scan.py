@@ -176,7 +176,7 @@ class Scan:
     """
 
     __slots__ = (
-        "_begun", "_find_ascii", "_find_other", "_harmless", "_local", "_long_key", "_meaning", "_others", "_patterns", "_rules", "_shapes", "known",
+        "_begun", "_expected", "_find_ascii", "_find_other", "_harmless", "_local", "_long_key", "_meaning", "_others", "_patterns", "_rules", "_shapes", "known",
     )  # fmt: skip
     MAX_TEXTS = 4_000
     MAX_LENGTH = 256
@@ -189,6 +189,8 @@ class Scan:
         rules = self._rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
         self.known: set[str] = set()
         """Short texts that no rule changes."""
+        self._expected: dict[str, Sequence[RedactionRule]] = {}
+        """Strings that are redacted next, with the rules that can match, so that none is scanned twice."""
         self._harmless: set[str] = set()
         self._others: dict[str, int] = {}
         # By flag: the rules that each of these substrings selects; None means the flag itself.
@@ -214,7 +216,10 @@ class Scan:
         self._find_ascii, self._find_other = self._finder(ascii_needles, rules), self._finder(other_needles, rules)
 
     def rules(self, text: str) -> Sequence[RedactionRule]:
-        return () if text in self.known else self._candidates([text])[0]
+        if text in self.known:
+            return ()
+        rules = self._expected.pop(text, None)
+        return self._candidates([text])[0] if rules is None else rules
 
     def remember(self, texts: Iterable[str]) -> None:
         """Keep the short ones of these texts; a full memory is emptied first."""
@@ -228,12 +233,15 @@ class Scan:
 
         If all strings are in memory, the result is the memory itself, which other threads may change.
         """
+        self._expected.clear()
         if self.known.issuperset(texts):
             return self.known
         known = self.known.intersection(texts)
         short = (text for text in set(texts).difference(known) if len(text) <= self.LONGEST_EXPECTED)
         new = [text for text in short if storable(text) is text]
-        harmless = [text for text, rules in zip(new, self._candidates(new), strict=True) if not rules]
+        candidates = dict(zip(new, self._candidates(new), strict=True))
+        harmless = [text for text, rules in candidates.items() if not rules]
+        self._expected.update((text, rules) for text, rules in candidates.items() if rules)
         self.remember(harmless)
         return known.union(harmless)
 
