@@ -436,6 +436,16 @@ def test_what_is_misspelt(stated, name, expected):
     assert expected is is_misspelt(stated, name)
 
 
+@pytest.mark.parametrize(
+    ("stated", "name", "edits"),
+    [("abc", "abx", 1), ("abc", "axy", 2), ("abc", "xyz", 3), ("abcdef", "abcxyz", 3), ("abcdef", "abwxyz", 4)],
+)
+def test_the_nearest_action_is_near(stated, name, edits):
+    """In up to two letters, or in up to half of a longer name."""
+    expected = name if edits <= max(2, len(stated) / 2) else None
+    assert {stated: expected} == PolicySet({stated: "deny"}).unmatched([name, "some_other_action"])
+
+
 def test_an_action_that_looks_like_a_stated_one_gets_its_policy(caplog):
     """With one warning in the log; unless the action has an entry by its exact name."""
     ran = []
