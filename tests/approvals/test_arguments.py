@@ -7,6 +7,7 @@ import datetime as dt
 import decimal
 import enum
 import functools
+import ipaddress
 import json
 import pathlib
 import re
@@ -31,7 +32,7 @@ BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 CET = dt.timezone(dt.timedelta(hours=1))
 MOMENT = dt.datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001 — a datetime without a zone has an encoding, too
 ALIKE = [
-    [True, 1, 1.0, "1", D(1), D("1.0"), b"1", bytearray(b"1"), 2**60, str(2**60), {"$int": str(2**60)}],
+    [True, 1, 1.0, "1", D(1), D("1.0"), b"1", bytearray(b"1"), 2**60, str(2**60), {"$int": str(2**60)}, 2**53, -(2**53), 2.0**53],
     [0, 0.0, -0.0, False, None, "", b"", [], (), {}, set(), frozenset(), "0", D("0"), D("-0")],
     [float("nan"), "nan", D("NaN"), {"$float": "nan"}, float("inf"), -float("inf")],
     [[1, 2], (1, 2), {1, 2}, frozenset({1, 2}), [1, [2]], [[1], 2], {"$tuple": [1, 2]}],
@@ -103,6 +104,10 @@ REFUSED = {
     "a huge integer": (10**5_000, "is an integer of more than 4,200 digits"),
     "a long text": ("a" * 1_000_001, "has more than 1,000,000 bytes as JSON"),
     "characters of several bytes": ("é" * 600_000, "has more than 1,000,000 bytes as JSON"),
+    "a class of pydantic that is no text": (
+        pydantic.NameEmail("Ana", "ana@shop.example"),
+        "a pydantic.networks.NameEmail has no encoding",
+    ),
     "many values": ([0] * 1_000_001, "has more than 1,000,000 bytes as JSON"),
 }
 
@@ -244,6 +249,10 @@ DECLARED = [
     (Basket([Line("a")]), Basket),
     ({"orders": [Order("a", 1)]}, Plan),
     (Box(address=Address(street="x")), Box),
+    (pydantic.HttpUrl("http://shop.example/a"), pydantic.HttpUrl),
+    (pydantic.PostgresDsn("postgres://a,b/x"), pydantic.PostgresDsn),
+    (ipaddress.ip_address("::1"), ipaddress.IPv6Address),
+    (MOMENT.replace(tzinfo=dt.timezone(dt.timedelta(hours=1), "CET")), dt.datetime),
 ]
 
 

@@ -24,7 +24,9 @@ def approved(shop, **fields):
 
 def test_an_approval_is_claimed_once(shop):
     approval = approved(shop)
-    first = claim(shop.requests, approval)
+    first = claim(shop.requests, approval, policy=PolicyNow(version="of today"))
+    facts = {"process": "p1", "policy": "of today", "version": "1"}
+    assert facts.items() <= shop.entries(approval.id)[-1]["facts"].items()
     with pytest.raises(AlreadyDecided, match="is being carried out, claimed by gate") as caught:
         claim(shop.another("p2"), approval)
     assert ("claimed", "p1") == (caught.value.state, first.approval.claim.process)

@@ -16,12 +16,14 @@ from grace_kp.approvals import (
     Actor,
     Approval,
     ApprovalState,
+    Checkpoint,
     Claimed,
     Decided,
     Earlier,
     Ended,
     Secret,
     Standing,
+    Verification,
     Vote,
     actor_text,
     consents,
@@ -36,6 +38,7 @@ from grace_kp.approvals import (
     remarks_of,
     rule_text,
     seconds_of,
+    verdict_text,
 )
 from tests.approvals.shops import ANA, BO, Shop, asked, sealing
 from tests.pages.reading import Elements, problems
@@ -60,7 +63,23 @@ def test_the_rule_names_groups_quorum_and_the_excluded_user():
 
 
 REQUEST = Shop().requests.file(asked())
+POINT = Checkpoint(store="store-1", seq=3, hash="ab" * 32, at=1.5)
+SOUND = Verification(
+    ok=True,
+    entries=1_200,
+    problems=(),
+    problem_count=0,
+    against="checkpoint",
+    deleted=0,
+    checkpoint=POINT,
+    unchecked=(),
+)
+DAMAGED = dataclasses.replace(SOUND, ok=False, problem_count=1)
 WORDS = [
+    (verdict_text(SOUND), "1,200 entries verified against the checkpoint: no problem found"),
+    (verdict_text(dataclasses.replace(SOUND, against="nothing")), "1,200 entries verified without a checkpoint: no accident found; a deliberate change would not show"),
+    (verdict_text(DAMAGED), "1,200 entries verified against the checkpoint: 1 problem"),
+    (verdict_text(dataclasses.replace(DAMAGED, problem_count=2_000, against="nothing")), "1,200 entries verified without a checkpoint: 2,000 problems"),
     (deadline_text("cancel"), "the request expires and the action does not run"),
     (deadline_text("skip"), "the action is skipped and the agent goes on"),
     (deadline_text("proceed"), "the action runs without an answer"),
@@ -146,7 +165,7 @@ def test_a_pending_request_shows_what_would_run_and_who_may_decide():
         )
     )  # fmt: skip
     for words in (
-        "refund", "confirm", "pending", 'invoice"R-1"', "euros500", "0.420", "search quality", "no sources", "Below 0.7.", "decide by", "then the request expires",
+        "refund", "confirm", "pending", 'invoice"R-1"', "euros500", "0.420", "search quality", "no sources", "Below 0.7.", "decide by", "then the request expires", "a live process waits for the decision",
         "2 people (authenticated names), members of finance; 0 of 2 so far", "Refund R-1",
     ):  # fmt: skip
         assert words in text
