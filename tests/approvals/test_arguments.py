@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from grace_kp.approvals import SEALED, canonical, decode, encode
 from grace_kp.approvals._arguments import plain_json
-from tests.approvals.values import TYPES, Address, Colour, Line, Order, same, values
+from tests.approvals.values import TYPES, Address, Colour, Line, Open, Order, Rights, same, values
 
 D = decimal.Decimal
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
@@ -64,7 +64,7 @@ def test_values_that_look_alike_have_different_encodings(alike):
 
 
 def test_plain_json_stays_as_it_is():
-    value = [None, True, "é\u2028", -0.5, 1e-7, {"euros": 20, "b": 2**53 - 1, "a": [1]}]
+    value = [None, True, "é\u2028", -0.5, 1e-7, {"euros": 20, "b": 2**53 - 1, "c": 1 - 2**53, "a": [1]}]
     assert ({"x": value}, {}) == encode({"x": value})
 
 
@@ -76,6 +76,11 @@ def test_two_values_have_two_encodings(first, second):
 
 class Text(str):
     __slots__ = ()
+
+
+class Zone(dt.tzinfo):
+    def utcoffset(self, _moment):
+        return dt.timedelta(hours=1)
 
 
 class Half(enum.Enum):
@@ -97,6 +102,10 @@ REFUSED = {
     "a subclass of str": (Text("a"), "a tests.approvals.test_arguments.Text has no encoding"),
     "inside of a list": ([1, {"a": Text("a")}], "[1]['a']: a tests.approvals.test_arguments.Text has no encoding"),
     "a named tuple": (namedtuple("P", "a")(1), "a tests.approvals.test_arguments.P has no encoding"),
+    "another kind of time zone": (
+        MOMENT.replace(tzinfo=Zone()),
+        "a time zone of the type tests.approvals.test_arguments.Zone has no encoding",
+    ),
     "an object": (object(), "a object has no encoding"),
     "the mark of a sealed value": (SEALED, "is sealed, and cannot be opened here"),
     "an enum of classes": (Half.SOCKET, "a type has no encoding"),
@@ -249,6 +258,9 @@ DECLARED = [
     (Basket([Line("a")]), Basket),
     ({"orders": [Order("a", 1)]}, Plan),
     (Box(address=Address(street="x")), Box),
+    (Open(a=1), Open),
+    (Rights.READ | Rights.WRITE, Rights),
+    (MOMENT.replace(tzinfo=BERLIN), dt.datetime),
     (pydantic.HttpUrl("http://shop.example/a"), pydantic.HttpUrl),
     (pydantic.PostgresDsn("postgres://a,b/x"), pydantic.PostgresDsn),
     (ipaddress.ip_address("::1"), ipaddress.IPv6Address),

@@ -214,6 +214,7 @@ def test_one_that_was_changed_in_the_store_is_not_used(shop, changes, words):
     with pytest.raises(AlreadyDecided, match=f"{standing.id} {words}; ask again"):
         claim(shop.requests, approval)
     assert "cancelled" == shop.requests.get(approval.id).state
+    assert ("withdrawn", "claim") == (shop.kinds()[-1], shop.entries()[-1]["facts"]["verb"])
 
 
 def test_a_later_rejection_ends_it(shop):
@@ -242,6 +243,7 @@ def test_a_person_ends_it(shop):
     assert "cancelled" == shop.requests.get(approval.id).state
     notes = [json.loads(link.contents)["note"] for link in shop.tables.links(limit=99) if link.contents]
     assert ["withdrawn", "standing_ended"] == shop.kinds()[-2:]
+    assert standing.id == shop.entries()[-1]["facts"]["standing"]
     assert [f"its standing approval {standing.id} has ended: too many", "too many"] == notes[-2:]
     with pytest.raises(ApprovalError, match="no standing approval has the id"):
         shop.requests.end_standing("st-\x1b", by=BO)
