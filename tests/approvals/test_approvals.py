@@ -179,6 +179,18 @@ def test_a_failure_wakes():
     assert is_woken()
 
 
+def test_a_look_finds_what_changed_since_the_one_before():
+    """So that a change wakes the waiters for its request, and not every waiter of the process."""
+    shop = Shop()
+    first, second = shop.requests.file(asked()), shop.requests.file(asked())
+    watcher = Watcher(shop.tables)
+    found = [watcher._find_changed(), watcher._find_changed()]
+    for request in (first, second):
+        shop.requests.approve(request.id, by=ANA)
+        found.append(watcher._find_changed())
+    assert [None, set(), {first.id}, {second.id}] == found
+
+
 async def test_a_coroutine_is_woken():
     shop = Shop()
     approval = shop.requests.file(asked())

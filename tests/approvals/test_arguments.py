@@ -7,6 +7,7 @@ import datetime as dt
 import decimal
 import enum
 import functools
+import ipaddress
 import json
 import pathlib
 import re
@@ -24,14 +25,14 @@ from hypothesis import strategies as st
 
 from grace_kp.approvals import SEALED, canonical, decode, encode
 from grace_kp.approvals._arguments import plain_json
-from tests.approvals.values import TYPES, Address, Colour, Line, Order, same, values
+from tests.approvals.values import TYPES, Address, Colour, Line, Open, Order, Rights, same, values
 
 D = decimal.Decimal
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 CET = dt.timezone(dt.timedelta(hours=1))
 MOMENT = dt.datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001 — a datetime without a zone has an encoding, too
 ALIKE = [
-    [True, 1, 1.0, "1", D(1), D("1.0"), b"1", bytearray(b"1"), 2**60, str(2**60), {"$int": str(2**60)}],
+    [True, 1, 1.0, "1", D(1), D("1.0"), b"1", bytearray(b"1"), 2**60, str(2**60), {"$int": str(2**60)}, 2**53, -(2**53), 2.0**53],
     [0, 0.0, -0.0, False, None, "", b"", [], (), {}, set(), frozenset(), "0", D("0"), D("-0")],
     [float("nan"), "nan", D("NaN"), {"$float": "nan"}, float("inf"), -float("inf")],
     [[1, 2], (1, 2), {1, 2}, frozenset({1, 2}), [1, [2]], [[1], 2], {"$tuple": [1, 2]}],
@@ -63,7 +64,7 @@ def test_values_that_look_alike_have_different_encodings(alike):
 
 
 def test_plain_json_stays_as_it_is():
-    value = [None, True, "é\u2028", -0.5, 1e-7, {"euros": 20, "b": 2**53 - 1, "a": [1]}]
+    value = [None, True, "é\u2028", -0.5, 1e-7, {"euros": 20, "b": 2**53 - 1, "c": 1 - 2**53, "a": [1]}]
     assert ({"x": value}, {}) == encode({"x": value})
 
 
@@ -75,6 +76,11 @@ def test_two_values_have_two_encodings(first, second):
 
 class Text(str):
     __slots__ = ()
+
+
+class Zone(dt.tzinfo):
+    def utcoffset(self, _moment):
+        return dt.timedelta(hours=1)
 
 
 class Half(enum.Enum):
@@ -96,6 +102,10 @@ REFUSED = {
     "a subclass of str": (Text("a"), "a tests.approvals.test_arguments.Text has no encoding"),
     "inside of a list": ([1, {"a": Text("a")}], "[1]['a']: a tests.approvals.test_arguments.Text has no encoding"),
     "a named tuple": (namedtuple("P", "a")(1), "a tests.approvals.test_arguments.P has no encoding"),
+    "another kind of time zone": (
+        MOMENT.replace(tzinfo=Zone()),
+        "a time zone of the type tests.approvals.test_arguments.Zone has no encoding",
+    ),
     "an object": (object(), "a object has no encoding"),
     "the mark of a sealed value": (SEALED, "is sealed, and cannot be opened here"),
     "an enum of classes": (Half.SOCKET, "a type has no encoding"),
@@ -103,6 +113,10 @@ REFUSED = {
     "a huge integer": (10**5_000, "is an integer of more than 4,200 digits"),
     "a long text": ("a" * 1_000_001, "has more than 1,000,000 bytes as JSON"),
     "characters of several bytes": ("é" * 600_000, "has more than 1,000,000 bytes as JSON"),
+    "a class of pydantic that is no text": (
+        pydantic.NameEmail("Ana", "ana@shop.example"),
+        "a pydantic.networks.NameEmail has no encoding",
+    ),
     "many values": ([0] * 1_000_001, "has more than 1,000,000 bytes as JSON"),
 }
 
@@ -244,6 +258,13 @@ DECLARED = [
     (Basket([Line("a")]), Basket),
     ({"orders": [Order("a", 1)]}, Plan),
     (Box(address=Address(street="x")), Box),
+    (Open(a=1), Open),
+    (Rights.READ | Rights.WRITE, Rights),
+    (MOMENT.replace(tzinfo=BERLIN), dt.datetime),
+    (pydantic.HttpUrl("http://shop.example/a"), pydantic.HttpUrl),
+    (pydantic.PostgresDsn("postgres://a,b/x"), pydantic.PostgresDsn),
+    (ipaddress.ip_address("::1"), ipaddress.IPv6Address),
+    (MOMENT.replace(tzinfo=dt.timezone(dt.timedelta(hours=1), "CET")), dt.datetime),
 ]
 
 

@@ -9,7 +9,6 @@ import json
 import pytest
 
 from grace_kp.approvals import (
-    ACCOUNT,
     Actor,
     PolicyNow,
     RequestStore,
@@ -356,7 +355,7 @@ def house():
 def put(house, name="ana", role="approver", created=CREATED):
     data = None if role is None else json.dumps({"name": name, "role": role, "created": created}).encode()
     with house.tables.transaction() as writes:
-        writes.put_document(ACCOUNT, name, data)
+        writes.put_document("account", name, data)  # stores that exist hold accounts by this name
 
 
 LOSSES = {
@@ -416,7 +415,7 @@ def test_a_standing_approval_works_while_its_author_may_decide(house, change):
 @pytest.mark.parametrize("data", [b"[]", b"{", b'{"role": "admin"}', b'{"created": "x", "role": "admin"}'])
 def test_an_account_that_cannot_be_read_consents_to_nothing(house, data):
     with house.tables.transaction() as writes:
-        writes.put_document(ACCOUNT, "ana", data)
+        writes.put_document("account", "ana", data)
     assert "cannot be read" in reason_without_account(house.tables, account_of("ana"))
 
 

@@ -418,6 +418,11 @@ def test_the_key_comes_from_the_environment_or_the_keyring(ring, environment):
     assert Secret(other).key_id == Secret.load().key_id
 
 
+def test_without_the_package_there_is_no_keyring(environment, monkeypatch):
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    assert Secret.load() is None
+
+
 def test_a_keyring_that_cannot_be_read_is_an_error(ring, environment):
     ring({}, keyring.errors.KeyringLocked("locked"))
     with pytest.raises(SettingsError, match=r"cannot be read \(KeyringLocked: locked\); unlock it, set GRACE_KP_KEY"):

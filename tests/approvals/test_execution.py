@@ -24,7 +24,9 @@ def approved(shop, **fields):
 
 def test_an_approval_is_claimed_once(shop):
     approval = approved(shop)
-    first = claim(shop.requests, approval)
+    first = claim(shop.requests, approval, policy=PolicyNow(version="of today"))
+    facts = {"process": "p1", "policy": "of today", "version": "1"}
+    assert facts.items() <= shop.entries(approval.id)[-1]["facts"].items()
     with pytest.raises(AlreadyDecided, match="is being carried out, claimed by gate") as caught:
         claim(shop.another("p2"), approval)
     assert ("claimed", "p1") == (caught.value.state, first.approval.claim.process)
@@ -258,10 +260,15 @@ def test_only_the_claimant_reports_and_only_an_outcome(shop):
     for wrong in ("x" * 43, None):
         with pytest.raises(NotEntitled, match="does not belong to the last claim"):
             shop.requests.settle(approval_id, wrong, state="done")
+        with pytest.raises(NotEntitled, match="does not belong to the last claim"):
+            shop.requests.release(approval_id, wrong)
     for state in ("approved", None, ["done"]):
         with pytest.raises(ApprovalError, match="done, failed or unknown"):
             shop.requests.settle(approval_id, token, state=state)
     assert "claimed" == shop.requests.get(approval_id).state
+    shop.requests.settle(approval_id, token, state="done")
+    with pytest.raises(AlreadyDecided, match="was carried out"):
+        shop.requests.release(approval_id, token)
 
 
 OTHER = {"invoice": "R-1", "euros": 7}
@@ -271,7 +278,9 @@ def test_a_request_waits_until_its_deadline(shop):
     approval = shop.requests.file(asked(objective="Refund the shoes", reason="The score is low."))
     assert ("pending", 1, 4_600.0, True) == (approval.state, approval.revision, approval.deadline, approval.is_awaited)
     assert ({"invoice": "R-1", "euros": 500}, "Refund the shoes") == (approval.arguments, approval.objective)
-    assert ["requested"] == shop.kinds(approval.id)
+    (entry,) = shop.entries(approval.id)
+    facts = {"level": "confirm", "quorum": 1, "groups": [], "run": "run-1"}
+    assert ("requested", True) == (entry["kind"], facts.items() <= entry["facts"].items())
 
 
 def test_a_job_that_asks_every_minute_does_not_fill_the_chain(shop):

@@ -425,6 +425,14 @@ class _Failing:
         return write
 
 
+class Refusing(ProcessTables):
+    @contextlib.contextmanager
+    def transaction(self):
+        with self._tables.transaction() as writes, pytest.MonkeyPatch.context() as patched:
+            patched.setattr(writes, "put", lambda _row: False)
+            yield writes
+
+
 @pytest.mark.parametrize("fails_at", [1, 2])
 @pytest.mark.parametrize("verb", ["approve", "edit", "reject", "withdraw", "claim"])
 def test_a_write_that_fails_leaves_nothing(verb, fails_at):
@@ -448,6 +456,17 @@ def test_a_write_that_fails_leaves_nothing(verb, fails_at):
     assert before == (shop.tables.row(approval.id), shop.tables.head())
     tables.fails_at = 0
     calls[verb]()
+
+
+def test_a_row_that_another_process_has_written_is_not_overwritten():
+    """Which a transaction excludes; a store may fail to."""
+    shop = Shop()
+    approval = shop.requests.file(asked())
+    before = shop.tables.row(approval.id), shop.tables.head()
+    requests = RequestStore(Refusing(shop.tables, "p1", shop.alive), clock=shop.clock)
+    with pytest.raises(StoreError, match=f"{approval.id} was changed by another process"):
+        requests.approve(approval.id, by=ANA)
+    assert before == (shop.tables.row(approval.id), shop.tables.head())
 
 
 def test_each_commit_of_a_change_is_reported_also_where_the_verb_fails():

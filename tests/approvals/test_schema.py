@@ -243,6 +243,7 @@ MISFITS = {
     "too much": ({"count": 101}, "count: 101 is greater than the maximum of 100"),
     "a date for a text": ({"text": {"$date": "2026-01-02"}}, "text: a date does not fit the type string"),
     "a text of another kind for a date": ({"day": {"$uuid": str(uuid.UUID(int=1))}}, "day: a uuid does not fit, it takes a date such as 2026-01-31"),
+    "a large integer for a date": ({"moment": 2**70}, "moment: a int does not fit, it takes a date with time such as"),
     "no date": ({"days": ["2026-01-02", "2026-02-30"]}, "days[1]: '2026-02-30' is not a date such as 2026-01-31"),
     "a negative Decimal": ({"price": "-1"}, "price: -1 is less than the minimum of 0"),
     "no instant": ({"moment": "soon"}, "moment: 'soon' is not a date with time such as 2026-01-31T12:00:00+01:00"),
@@ -300,6 +301,12 @@ def test_an_instance_from_python_fits_its_class():
 def test_a_message_about_a_sealed_parameter_does_not_show_its_value():
     with pytest.raises(ValueError, match=r"^count: does not fit the parameter$"):
         fitted_edit(SCHEMA, {"count": "4711-secret"}, hidden=("count",))
+
+
+@pytest.mark.parametrize(("pattern", "is_kept"), [("^[A-Z]+$", True), (r"^\p{Lu}+$", False)])
+def test_a_pattern_that_only_pydantic_reads_is_left_out(pattern, is_kept):
+    declared = Annotated[str, Field(pattern=pattern)]
+    assert {"type": "string", **({"pattern": pattern} if is_kept else {})} == schema(declared)
 
 
 def test_references_never_leave_the_schema():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import functools
+import json
 
 import pytest
 from hypothesis import given
@@ -99,6 +100,8 @@ def test_a_covered_request_is_approved_at_once(shop):
     )
     claim(shop.requests, approval)
     assert ["requested", "decided", "claimed", "standing_used"] == shop.kinds(approval.id)
+    stated = {"verb": "approve", "votes": 1, "quorum": 1, "standing": standing.id}
+    assert stated.items() <= shop.entries(approval.id)[1]["facts"].items()
     assert [1] == [each.used for each in shop.requests.standing()]
 
 
@@ -185,6 +188,35 @@ def test_its_time_is_checked_by_the_claim(shop):
     assert "cancelled" == shop.requests.get(approval.id).state
 
 
+def test_a_grant_says_what_it_covers(shop):
+    standing = granted(shop, note="small refunds")
+    new = Standing(action="refund", domain="shop", parameters=standing.parameters, until=1.0, uses=1)
+    assert ("", None, 0.0, 0, (), "") == (new.id, new.granted_by, new.granted_at, new.used, new.open, new.ended)
+    assert ("ana", 1_000.0) == (standing.granted_by.name, standing.granted_at)
+    (entry,) = shop.tables.links(limit=9)
+    assert {"parameters": standing.parameters, "note": "small refunds"} == json.loads(entry.contents)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"used": 2}, "has been used 2 times, which is all it allows"),
+        ({"ended": "too many"}, "has ended: too many"),
+        ({"until": 1_000.0}, "was valid until an earlier time"),
+    ],
+)
+def test_one_that_was_changed_in_the_store_is_not_used(shop, changes, words):
+    standing = granted(shop)
+    approval = shop.requests.file(asked())
+    with shop.tables.transaction() as writes:
+        document = json.loads(writes.document("standing", standing.id))
+        writes.put_document("standing", standing.id, json.dumps({**document, **changes}).encode())
+    with pytest.raises(AlreadyDecided, match=f"{standing.id} {words}; ask again"):
+        claim(shop.requests, approval)
+    assert "cancelled" == shop.requests.get(approval.id).state
+    assert ("withdrawn", "claim") == (shop.kinds()[-1], shop.entries()[-1]["facts"]["verb"])
+
+
 def test_a_later_rejection_ends_it(shop):
     standing = granted(shop, uses=3)
     waiting, running = shop.requests.file(asked()), shop.requests.file(asked())
@@ -200,7 +232,7 @@ def test_a_later_rejection_ends_it(shop):
     (ended,) = shop.requests.standing(ended=True)
     assert f"{asks.id}, which it covers, was rejected" == ended.ended
     before = len(shop.entries())
-    shop.requests.end_standing(standing.id, by=ANA)
+    assert ended == shop.requests.end_standing(standing.id, by=ANA)
     assert before == len(shop.entries())
 
 
@@ -209,7 +241,10 @@ def test_a_person_ends_it(shop):
     approval = shop.requests.file(asked())
     assert "too many" == shop.requests.end_standing(standing.id, by=BO, reason="too many").ended
     assert "cancelled" == shop.requests.get(approval.id).state
-    assert "standing_ended" in shop.kinds()
+    notes = [json.loads(link.contents)["note"] for link in shop.tables.links(limit=99) if link.contents]
+    assert ["withdrawn", "standing_ended"] == shop.kinds()[-2:]
+    assert standing.id == shop.entries()[-1]["facts"]["standing"]
+    assert [f"its standing approval {standing.id} has ended: too many", "too many"] == notes[-2:]
     with pytest.raises(ApprovalError, match="no standing approval has the id"):
         shop.requests.end_standing("st-\x1b", by=BO)
 

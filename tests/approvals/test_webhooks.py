@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import logging
 import queue
+import threading
 import time
 from datetime import UTC, datetime
 
@@ -96,9 +98,9 @@ def test_arguments_only_where_the_receiver_is_to_get_them():
 
 def test_signatures_are_those_of_standard_webhooks():
     now = int(datetime.now(UTC).timestamp())
-    other = "whsec_" + "QUJD" * 10
-    headers = Webhook(url=URL, secret=[SECRET, other]).headers_for("msg_1", now, b'{"a": 1}')
-    for secret in (SECRET, other):
+    secrets = [SECRET, secret_of(24), secret_of(64)]
+    headers = Webhook(url=URL, secret=secrets).headers_for("msg_1", now, b'{"a": 1}')
+    for secret in secrets:
         assert {"a": 1} == standardwebhooks.Webhook(secret).verify(b'{"a": 1}', headers)
     with pytest.raises(standardwebhooks.WebhookVerificationError):
         standardwebhooks.Webhook(SECRET).verify(b'{"a": 2}', headers)
@@ -115,6 +117,10 @@ def test_a_receiver_is_shown_without_its_secrets():
     assert webhook.id == Webhook(url=URL, secret=SECRET).id != Webhook(url=URL + "2", secret=SECRET).id
 
 
+def secret_of(size):
+    return "whsec_" + base64.b64encode(bytes(range(size))).decode()
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -125,6 +131,7 @@ def test_a_receiver_is_shown_without_its_secrets():
         ({"url": "https://ana:very-secret@h/"}, "webhook to h must hold no user and password"),
         ({"secret": "very-secret"}, "the secret of the webhook to https://hooks.example must be 'whsec_'"),
         ({"secret": "whsec_very-secret!"}, "base64 of 24 to 64 random bytes"),
+        *(({"secret": secret_of(size)}, "base64 of 24 to 64 random bytes") for size in (23, 65)),
         ({"secret": []}, "base64 of 24 to 64 random bytes"),
         (
             {"events": ["asked"]},
@@ -387,6 +394,27 @@ def test_a_lease_of_a_process_that_was_killed_ends(tables, hook):
         assert late.flush(30)
         late.close(5)
     assert 1 == len(hook.messages)
+
+
+def test_the_lease_is_kept_between_two_attempts(tables, hook, monkeypatch):
+    """For however long, so that no other process sends the message, too."""
+    monkeypatch.setattr(_webhooks, "LEASE_SECONDS", 0.003)
+    hook.lasting_answer = (503, {"retry-after": "3600"})
+    looked, pauses = threading.Semaphore(0), threading.Event()
+
+    def clock():
+        if pauses.is_set():
+            looked.release()
+        return 20.0 if pauses.is_set() else 10.0
+
+    sender = delivery(tables, hook, clock=clock)
+    advance(tables, "ap-1", 1.0)
+    sender.wake()
+    hook.wait_for(1)
+    pauses.set()
+    assert all(looked.acquire(timeout=30) for _ in range(10))  # the attempt itself looks twice
+    assert (20.003, 1) == (cursor(tables)["until"], len(hook.messages))
+    sender.close(0.01)
 
 
 @pytest.mark.parametrize(

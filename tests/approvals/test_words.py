@@ -16,12 +16,14 @@ from grace_kp.approvals import (
     Actor,
     Approval,
     ApprovalState,
+    Checkpoint,
     Claimed,
     Decided,
     Earlier,
     Ended,
     Secret,
     Standing,
+    Verification,
     Vote,
     actor_text,
     consents,
@@ -36,6 +38,7 @@ from grace_kp.approvals import (
     remarks_of,
     rule_text,
     seconds_of,
+    verdict_text,
 )
 from tests.approvals.shops import ANA, BO, Shop, asked, sealing
 from tests.pages.reading import Elements, problems
@@ -60,7 +63,23 @@ def test_the_rule_names_groups_quorum_and_the_excluded_user():
 
 
 REQUEST = Shop().requests.file(asked())
+POINT = Checkpoint(store="store-1", seq=3, hash="ab" * 32, at=1.5)
+SOUND = Verification(
+    ok=True,
+    entries=1_200,
+    problems=(),
+    problem_count=0,
+    against="checkpoint",
+    deleted=0,
+    checkpoint=POINT,
+    unchecked=(),
+)
+DAMAGED = dataclasses.replace(SOUND, ok=False, problem_count=1)
 WORDS = [
+    (verdict_text(SOUND), "1,200 entries verified against the checkpoint: no problem found"),
+    (verdict_text(dataclasses.replace(SOUND, against="nothing")), "1,200 entries verified without a checkpoint: no accident found; a deliberate change would not show"),
+    (verdict_text(DAMAGED), "1,200 entries verified against the checkpoint: 1 problem"),
+    (verdict_text(dataclasses.replace(DAMAGED, problem_count=2_000, against="nothing")), "1,200 entries verified without a checkpoint: 2,000 problems"),
     (deadline_text("cancel"), "the request expires and the action does not run"),
     (deadline_text("skip"), "the action is skipped and the agent goes on"),
     (deadline_text("proceed"), "the action runs without an answer"),
@@ -142,11 +161,11 @@ def test_a_pending_request_shows_what_would_run_and_who_may_decide():
     shop = Shop()
     text = text_of(
         shop.requests.file(
-            asked(score=0.42, breakdown={"search_quality": 0.4}, penalties=("no_sources",), reason="Below 0.7.", groups=("finance",), quorum=2, objective="Refund R-1")
+            asked(score=0.42, breakdown={"search_quality": 0.4}, penalties=("no_sources",), reason="Below 0.7.", groups=("finance",), quorum=2, objective="Refund R-1", gaps=("a step is gone",))
         )
     )  # fmt: skip
     for words in (
-        "refund", "confirm", "pending", 'invoice"R-1"', "euros500", "0.420", "search quality", "no sources", "Below 0.7.", "decide by", "then the request expires",
+        "refund", "confirm", "pending", 'invoice"R-1"', "euros500", "0.420", "search quality", "no sources", "Below 0.7.", "decide by", "then the request expires", "processa live process waits for the decision", "asked1970-01-01", "objectiveRefund R-1", "missing evidencea step is gone",
         "2 people (authenticated names), members of finance; 0 of 2 so far", "Refund R-1",
     ):  # fmt: skip
         assert words in text
@@ -165,7 +184,7 @@ def test_what_came_of_it_is_shown():
         earlier=(Earlier(id="ap-0", state=ApprovalState.REJECTED, at=0.5, by="cy", note="no"),),
     )
     text = text_of(found)
-    for words in ("done", "does not count: the name is only stated, for the arguments before the edit: ok", "approved by ana", "fine", "process p1", '"sent": 5', "rejected by cy", "ap-0"):  # fmt: skip
+    for words in ("voteana", "decisionapproved", "started1970-01-01", "outcomedone", "result{", "earlierrejected", "done", "does not count: the name is only stated, for the arguments before the edit: ok", "approved by ana", "fine", "process p1", '"sent": 5', "rejected by cy", "ap-0"):  # fmt: skip
         assert words in text
 
 
@@ -192,6 +211,14 @@ def test_what_came_of_it_is_shown():
 def test_an_argument_is_shown_exactly(value, shown):
     text = text_of(approval({"value": value}))
     assert f"value{shown}" in text.replace("\u00a0", " ")
+
+
+def test_consent_that_is_not_used_yet_shows_until_when_and_whose_it_is():
+    text = text_of(approval(state=ApprovalState.APPROVED, use_by=60.0, standing="st-1"))
+    assert "use by1970-01-01" in text
+    assert "approved bythe standing approval st-1" in text
+    assert "use by" not in text_of(approval(state=ApprovalState.REJECTED, use_by=60.0))
+    assert "use by" not in text_of(approval(state=ApprovalState.APPROVED))
 
 
 def test_an_edit_is_shown_as_a_difference():

@@ -40,7 +40,7 @@ import grace_kp as gk
 from grace_kp.gating import NotCheckable, _digest, digest_of, plain, view
 from grace_kp.gating._digest import Identified, OwnObject
 from grace_kp.testing import make_grace
-from tests.gating.inboxes import gated
+from tests.gating.inboxes import deciding, gated
 from tests.vectors.earlier import values
 
 
@@ -390,6 +390,29 @@ def test_printing_is_no_change(kind, changes):
     assert (0 if changes else 1) == len(ran)
 
 
+@pytest.mark.parametrize("inbox", [False, True])
+@pytest.mark.parametrize(("refuses", "words"), [(False, "were changed"), (True, "refused act")])
+def test_arguments_that_can_no_longer_be_checked_have_changed(inbox, refuses, words):
+    """While a person decides; a refusal stays a refusal."""
+    it = [1]
+
+    def spoiling(_request):
+        it.append(iter([2]))
+        return "cancel" if refuses else "proceed"
+
+    def decide(approvals, name):
+        verb = {"cancel": approvals.reject, "proceed": approvals.approve}[spoiling(None)]
+        verb(name, by="ana")
+
+    grace = make_grace(reviewer=gk.InboxReviewer() if inbox else spoiling)
+    act, ran = gated(grace, floor="confirm")
+    person = deciding(grace, decide) if inbox else None
+    with grace.run("q"), pytest.raises(gk.ActionCancelled, match=words):
+        act(it)
+    assert [] == ran
+    assert person is None or len(person.leaves()) == 1
+
+
 def test_the_order_of_keys_counts_and_is_shown():
     """Two mappings that a program may treat differently are two; digests of earlier versions in ledgers stay valid."""
     first, second = {"a": 1, "b": {"c": 1, "d": 2}}, {"a": 1, "b": {"d": 2, "c": 1}}
@@ -607,6 +630,17 @@ DIFFERENT = {
     ),
     "bound method": (Colour.RED.__str__, Colour.BLUE.__str__),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+@pytest.mark.parametrize("kind", [range, slice])
+def test_ranges_and_slices_are_read_by_their_bounds(kind, lasting):
+    first, again, *others = (
+        digest_of({"it": kind(*bounds)}, lasting=lasting)
+        for bounds in ((1, 9, 2), (1, 9, 2), (3, 9, 2), (1, 7, 2), (1, 9, 4))
+    )
+    assert first == again
+    assert 4 == len({first, *others})
 
 
 @pytest.mark.parametrize("name", DIFFERENT)

@@ -270,6 +270,7 @@ def test_decisions_of_earlier_versions_are_read():
     action = decision.action
     assert ("confirm", 0.7, "because", ()) == (action.level, action.confidence_score, action.reason, decision.gaps)
     assert {"tool_success": None, "search_quality": 0.5} == decision.confidence.evaluated
+    assert {"tool_success": 0.0, "search_quality": 0.5} == decision.confidence.breakdown
     assert ["no_sources"] == decision.confidence.penalties_applied
 
 

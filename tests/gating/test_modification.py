@@ -223,6 +223,9 @@ def typed(**more: Unpack[Options]): ...
 def two(first: int, second: str = "b"): ...
 
 
+def split(first: int, /, second: str = "b"): ...
+
+
 def method(self, it, **more): ...
 
 
@@ -251,6 +254,7 @@ def method(self, it, **more): ...
         (call_of(two, 1), {"second": 2, "first": "1"}, "second: Input should be a valid string"),
         (call_of(two, second="x", partial=True), {"second": "y"}, "missing a required argument: 'first'"),
         (call_of(two, partial=True), {"first": 3}, {"first": 3}),
+        (call_of(split, second="x", partial=True), {"second": "y"}, "missing a required argument: 'first'"),
         (call_of(method, 0, 1, hidden="self"), {"self": 1}, "act has no parameter 'self'; it has it, more"),
         (call_of(method, 0, 1, hidden="self"), {"other": 2}, {"self": 0, "it": 1, "more": {"other": 2}}),
     ],

@@ -436,6 +436,16 @@ def test_what_is_misspelt(stated, name, expected):
     assert expected is is_misspelt(stated, name)
 
 
+@pytest.mark.parametrize(
+    ("stated", "name", "is_near"),
+    [("abc", "axy", True), ("abc", "xyz", False), ("abcdef", "abcxyz", True), ("abcdef", "abwxyz", False)],
+)
+def test_the_nearest_action_is_near(stated, name, is_near):
+    """It differs in up to two letters, or in up to half of a longer name."""
+    expected = {stated: name if is_near else None}
+    assert expected == PolicySet({stated: "deny"}).unmatched([name, "some_other_action"])
+
+
 def test_an_action_that_looks_like_a_stated_one_gets_its_policy(caplog):
     """With one warning in the log; unless the action has an entry by its exact name."""
     ran = []

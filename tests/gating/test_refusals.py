@@ -85,6 +85,17 @@ def test_a_refusal_holds_where_the_tool_around_the_gate_is_called_again():
         assert expected == len(requests)
 
 
+def test_a_held_refusal_states_the_decision_that_it_rests_on():
+    grace, _, pay = refusing()
+    with grace.run("q") as run:
+        grace.retriever(lambda: [{"text": "t", "source": "s", "score": "high"}])()
+        again(pay, 5, times=2)
+    first, second = (decision.data for decision in run.trace.decisions)
+    assert ["1 scores of search results cannot be used"] == second.pop("evidence_gaps")
+    assert first.keys() - second.keys() == {"evidence_gaps", "waited_ms", "response"}
+    assert {"problem"} == {name for name in second if second[name] != first.get(name)}
+
+
 ELSE = {
     "a tool": lambda grace: grace.tool(lambda: "found")(),
     "a tool that fails": lambda grace: grace.tool(lambda: {"isError": True})(),

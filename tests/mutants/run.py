@@ -121,9 +121,12 @@ class Coverage:
     failed: list[str] = field(default_factory=list)
 
     def tests_of(self, path, change, spans):
-        """The tests that execute the line of a change, or may notice it where the line runs at import only."""
+        """The tests that execute the line of a change, or may notice it where the line runs at import only.
+
+        What stands in the body of a class may also be noticed by who executes a function of the room that names the class.
+        """
         lines = self.lines.get(str(path), {})
-        span = spans.get(change.function, Span(1, 10**9, 10**9))
+        span = spans[str(path)].get(change.function, Span(1, 10**9, 10**9))
         found = lines.get(change.line, [])
         if change.line >= span.body and found != [AT_IMPORT]:
             return [test for test in found if test != AT_IMPORT]
@@ -131,16 +134,28 @@ class Coverage:
             span = Span(1, 10**9, 10**9)
         # Defaults, decorators, class bodies and constants: who imports them is no witness, who uses them is.
         inside = {test for line, tests in lines.items() if span.start <= line <= span.end for test in tests}
+        if span.is_class:
+            name = change.function.rpartition(".")[2]
+            users = [(file, each) for file, found in spans.items() for each in found.values() if name in each.names]
+            inside |= {
+                test
+                for file, user in users
+                for line, tests in self.lines.get(file, {}).items()
+                if user.body <= line <= user.end
+                for test in tests
+            }
         return sorted(inside - {AT_IMPORT})
 
 
 @dataclass(frozen=True)
 class Span:
-    """The first and last line of a definition, and the line from which on its code runs when it is called."""
+    """The first and last line of a definition, the line from which on its code runs when it is called, and the names in it."""
 
     start: int
     end: int
     body: int
+    names: frozenset[str] = frozenset()
+    is_class: bool = False
 
 
 class Lines:
@@ -345,10 +360,10 @@ def spans_of(source):
     def below(node, prefix):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                called = not isinstance(child, ast.ClassDef)
-                found[f"{prefix}{child.name}"] = Span(
-                    child.lineno, child.end_lineno, child.body[0].lineno if called else 10**9
-                )
+                is_class = isinstance(child, ast.ClassDef)
+                body = 10**9 if is_class else child.body[0].lineno
+                names = frozenset(node.id for node in ast.walk(child) if isinstance(node, ast.Name))
+                found[f"{prefix}{child.name}"] = Span(child.lineno, child.end_lineno, body, names, is_class)
                 below(child, f"{prefix}{child.name}.")
             else:
                 below(child, prefix)
@@ -419,7 +434,7 @@ def examine(name, options, known):
     changes, spans = [], {}
     for module, path in room.modules().items():
         source = path.read_text("utf-8")
-        spans[module] = spans_of(source)
+        spans[str(path)] = spans_of(source)
         changes += [(change, path) for change in changes_of(module, source) if options.only in change.name]
     if not options.only:
         names = {change.name for change, _ in changes}
@@ -441,7 +456,7 @@ def examine(name, options, known):
 
     began = time.monotonic()
     for number, (change, path) in enumerate(changes, 1):
-        tests = coverage.tests_of(path, change, spans[change.module])
+        tests = coverage.tests_of(path, change, spans)
         tests = ranking.ordered(change, [test for test in tests if test not in coverage.failed])
         if tests:
             forks.start(

@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from tests.mutants.changes import changed, changes_of
+from tests.mutants.run import Coverage, spans_of
 
 
 def texts(source):
@@ -100,3 +101,10 @@ def test_a_change_keeps_its_name():
 def test_changes_in_classes_and_inner_functions_carry_their_path():
     source = "class A:\n    def f(self):\n        def g(): h()\n        g()"
     assert ["A.f.g", "A.f"] == [change.function for change in changes_of("m", source)]
+
+
+def test_who_executes_a_function_that_names_a_class_may_notice_its_defaults():
+    source = "class A:\n    x: int = 1\ndef f():\n    return A()\ndef g():\n    return 2\n"
+    coverage = Coverage({"m.py": {2: [""], 4: ["of f"], 6: ["of g"]}})
+    (change,) = (change for change in changes_of("m", source) if change.line == 2)
+    assert ["of f"] == coverage.tests_of("m.py", change, {"m.py": spans_of(source)})

@@ -116,6 +116,22 @@ def test_editing_shows_whole_values_and_the_whole_result():
         assert {"note": "50"} == person.answered().modified
 
 
+@pytest.mark.parametrize("no", ["n", "no", "N"])
+def test_an_edit_that_is_not_wanted_after_all_changes_nothing(no):
+    with asked({"count": 1}) as person:
+        person.sees()
+        person.types("e\n")
+        person.sees("as JSON, Enter keeps > ")
+        person.types("{2\n")
+        assert "That is not a JSON value." in person.sees("keeps > ")
+        person.types("2\n")
+        person.sees(r"\[n\]o > ")
+        person.types(f"{no}\n")
+        person.sees()
+        person.types("y\n")
+        assert ("proceed", None) == (person.answered().action, person.response.modified)
+
+
 def test_hidden_content_cannot_be_approved():
     """Where somebody has redacted the request already, yes is refused and an edit of the hidden argument is not."""
     with asked({"token": "[REDACTED:password]"}, hidden={"token": 13}) as person:
