@@ -8,16 +8,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.background import Lock, Resident, watch
 from grace_kp.errors import check_whole, is_unit
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
 
 
-class JudgementCache:
+class JudgementCache(Resident):
     """Earlier judgements by model, prompt version and texts; in memory, or in a SQLite file that outlives the process.
 
-    It holds scores and redacted reasons, never the judged contents. Safe to share between threads.
+    It holds scores and redacted reasons, never the judged contents. Safe to share between threads. In a forked child, a cache in memory
+    begins empty.
 
     Args:
         path: the file; None keeps the judgements in memory.
@@ -33,6 +36,18 @@ class JudgementCache:
         self._lock = threading.Lock()
         self.error: str | None = None
         """Why the file cannot be used; None while it can."""
+        self._abandoned: list[sqlite3.Connection] = []
+        """The parent's connections in a forked child: SQLite must neither use nor close them there."""
+        watch(self)
+
+    def fork_locks(self) -> Sequence[Lock]:
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+        if self._file is not None:
+            self._abandoned.append(self._file)
+            self._file = None
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the judgement under a key; None where there is none."""

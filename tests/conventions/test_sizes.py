@@ -19,12 +19,12 @@ BUDGETS = {
     ("gating",): (18, 6_529),
     ("approvals",): (16, 6_499),
     ("record",): (15, 4_331),
-    ("rubric", "judge", "scorers", "confidence", "value", "models"): (43, 10_420),
+    ("rubric", "judge", "scorers", "confidence", "value", "models"): (43, 10_435),
     ("store",): (18, 5_032),
     ("trace",): (24, 7_753),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_089),
 }
-TESTS = (296, 69_455)
+TESTS = (296, 69_487)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}

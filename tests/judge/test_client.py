@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -264,6 +266,36 @@ def test_a_cache_on_disk_outlives_the_process(tmp_path):
     for text in (b"7f3a", b"hunter2x", b"ann@example.com"):
         assert text not in stored
     assert 0o600 == path.stat().st_mode & 0o777
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_of_busy_threads_has_a_cache_of_its_own():
+    """SQLite lets other threads go on while one of them holds the lock of the cache."""
+    cache, ended = gk.JudgementCache(), threading.Event()
+
+    def keep_busy():
+        while not ended.is_set():
+            cache.put("parent", {"score": 0.5})
+
+    busy = [threading.Thread(target=keep_busy) for _ in range(3)]
+    for thread in busy:
+        thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                began_empty = cache.get("parent") is None
+                cache.put("child", {"score": 0.25})
+                os._exit(0 if began_empty and cache.get("child") == {"score": 0.25} else 1)
+            assert 0 == os.waitpid(child, 0)[1]
+    finally:
+        ended.set()
+        for thread in busy:
+            thread.join()
+    assert {"score": 0.5} == cache.get("parent")
+    assert cache.get("child") is None
 
 
 @pytest.mark.parametrize("damage", ["garbage", "folder", "table", "value"])
