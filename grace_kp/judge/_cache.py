@@ -41,9 +41,11 @@ class JudgementCache(Resident):
         watch(self)
 
     def fork_locks(self) -> Sequence[Lock]:
+        """Return what is held during a fork."""
         return (self._lock,)
 
     def after_fork(self) -> None:
+        """Begin with another connection in the child."""
         self._lock = threading.Lock()
         if self._file is not None:
             self._abandoned.append(self._file)

@@ -19,7 +19,7 @@ BUDGETS = {
     ("gating",): (18, 6_529),
     ("approvals",): (16, 6_499),
     ("record",): (15, 4_331),
-    ("rubric", "judge", "scorers", "confidence", "value", "models"): (43, 10_435),
+    ("rubric", "judge", "scorers", "confidence", "value", "models"): (43, 10_437),
     ("store",): (18, 5_032),
     ("trace",): (24, 7_753),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_089),
