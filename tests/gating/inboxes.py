@@ -11,8 +11,6 @@ import termios
 import threading
 from contextlib import contextmanager
 
-from pexpect.fdpexpect import fdspawn
-
 import grace_kp as gk
 from grace_kp.testing import make_grace
 
@@ -83,6 +81,8 @@ class PersonAtTerminal:
     """Someone at a pseudo-terminal who is asked by a ConsoleReviewer in another thread."""
 
     def __init__(self, request, columns, rows):
+        from pexpect.fdpexpect import fdspawn  # which the environments of other interpreters lack
+
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.screen = fdspawn(self.master, encoding="utf-8", timeout=60)
