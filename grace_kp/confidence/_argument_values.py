@@ -1,0 +1,245 @@
+"""The values of arguments and results in a form that can be compared: notation of numbers and dates, identifiers, addresses.
+
+JSON values and strings only. No code of a subclass runs and nothing raises, because results and arguments come from anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    Found = tuple[str, int, int]
+    """A value, start and end."""
+
+Shape = Literal["identifier", "address", "number", "date", "words", "common"]
+
+MAX_DEPTH, MAX_BITS = 32, 1_000
+MAX_LEAVES = 20_000
+"""Values of one result, and of the arguments of a call."""
+MAX_PARTS = 8
+"""Addresses, identifiers and phrases that represent a long value."""
+PHRASE, STEP = 6, 3
+"""Words of such a phrase, and the words from one to the next."""
+LEAST_SQUEEZED = 7
+"""Characters from which an identifier is also found with other punctuation or spaces inside."""
+
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_WORD = re.compile(r"[^\W_\u3040-\u9fff\uac00-\ud7af]+|[\u3040-\u9fff\uac00-\ud7af]+")
+"""Words; letters of scripts without spaces are apart from others, so that an identifier between them is found."""
+_NOTATION = re.compile(r"(?<!\d)\d++(?:(?:[-/.,'’]| (?=\d{3}(?!\d)))\d++)+")
+"""Numbers with separators, and dates in digits."""
+_NUMBER = re.compile(r"[-+]?\s?(?:[$€£¥₹]|[a-z]{3}\s)?\s?[-+]?(\d[\d.,'’ ]*)\s?(?:[$€£¥₹%]|[a-z]{3})?")
+_DATE = re.compile(r"(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,4})")
+_MONTH_NAMES = {
+    name: number
+    for number, names in enumerate(
+        ("jan janv ene gen", "feb fév févr fev", "mar mär mars maart", "apr avr abr", "may mai mag mei maio mayo", "jun juin giu juni",
+         "jul juil lug juli", "aug aoû août ago", "sep sept set", "oct okt ott out", "nov", "dec dez déc dic"), 1,
+    )
+    for name in names.split()
+}  # fmt: skip
+_MONTHS = "|".join(sorted(_MONTH_NAMES, key=len, reverse=True))
+_NAMED_DATE = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?({_MONTHS})[^\W\d]*\.?,?(?:\s(?:de\s)?(\d{{4}}))?"
+    rf"|\b({_MONTHS})[^\W\d]*\.?\s(\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s(\d{{4}}))?"
+)
+_ADDRESS = re.compile(
+    r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}|(?:https?://|www\.)[^\s\"'<>()\[\]{}]+"
+    r"|(?<![\w.-])(?:[a-z\d-]{1,63}\.){1,5}[a-z]{2,12}/[^\s\"'<>()\[\]{}]+"
+    r"|\b[a-z]{2}\d{2}(?:\s?[a-z\d]{4}){2,7}(?:\s?[a-z\d]{1,4})?\b|\+\d[\d\s()/-]{6,20}\d"
+)
+"""E-mail addresses, URLs, IBANs and phone numbers, in lower case."""
+_IDENTIFIER = re.compile(
+    r"(?<![\w-])(?:#?(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[a-z_])[a-z\d]+(?:[_-][a-z\d]+)*|\d{6,})(?![\w-])"
+)
+_ID_PARAMETER = re.compile(r"(?:^|_|\b)(?:id|ids|iban|account|code|number|reference|email|url|phone)$")
+_FOLD = re.compile(r"\\\n\s*\\?")
+_ESCAPE = re.compile(r'\\([\\"n])')
+_INVISIBLE = dict.fromkeys(
+    (0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
+)
+_PUNCTUATION = dict.fromkeys((*range(33, 48), *range(58, 65), *range(91, 97), *range(123, 127), 10, 32))
+_JOINTS = "._-+@%"
+_CONSTANTS = frozenset({"true", "false", "none", "null"})
+_PLAIN_DIGITS = frozenset("0123456789 -")
+
+
+def normal_form(text: str) -> str:
+    """Return a text in lower case, with single spaces, and without invisible characters."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
+    if "\\\n" in text:
+        text = _FOLD.sub(" ", text)
+    lines = [" ".join(line.split()) for line in text.casefold().splitlines()]
+    return "\n".join([line for line in lines if line])
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in normal form."""
+    return (_ASCII_WORD if text.isascii() else _WORD).findall(text)
+
+
+def shape_of(value: str, keys: tuple[str, ...] = (), *, is_number: bool = False) -> Shape:
+    """Return what a value in normal form looks like. Common words and small numbers are neither evidence nor a reason for an alarm.
+
+    Args:
+        value: the value.
+        keys: the keys that lead to it in the arguments.
+        is_number: whether it is a number rather than a string.
+    """
+    name = next((key for key in reversed(keys) if not key.startswith("[")), "").casefold()
+    is_single = " " not in value and bool(value)
+    if _ADDRESS.fullmatch(value):
+        return "address"
+    if is_single and _ID_PARAMETER.search(name) and value not in _CONSTANTS:
+        return "identifier"
+    if not is_number and _is_date(value):
+        return "date"
+    digits = re.sub(r"\D", "", value) if _NUMBER.fullmatch(value) else ""
+    if digits and (is_number or len(digits) < LEAST_SQUEEZED or not set(value) <= _PLAIN_DIGITS):
+        return "number" if len(digits.lstrip("0")) > 2 else "common"
+    if digits or (len(value) > 3 and _IDENTIFIER.fullmatch(value)):
+        return "identifier"
+    return "common" if len(value) < (4 if value.isascii() else 2) or value in _CONSTANTS else "words"
+
+
+def _is_date(value: str) -> bool:
+    """Return whether a value is a date, perhaps with a time."""
+    found = notations_in(value) if len(value) <= 40 else []
+    return any("-" in key and not start and (end == len(value) or value[end] in "t ") for key, start, end in found)
+
+
+def stands_alone(text: str, start: int, end: int, shape: Shape) -> bool:
+    """Return whether a match is not a part of a longer word, number or identifier."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    if text[start].isascii() and before and (before[-1].isalnum() or before[-1] == "_") and before[-1].isascii():
+        return False
+    if text[end - 1].isascii() and after and (after[0].isalnum() or after[0] == "_") and after[0].isascii():
+        return False
+    if shape in {"words", "common"}:
+        return True
+    joints = "-./:," if shape == "number" else _JOINTS
+    if len(before) == 2 and before[1] in joints and before[0].isalnum():
+        return False
+    return not (len(after) == 2 and after[0] in joints + "/" and after[1].isalnum())
+
+
+def parts_of(value: str) -> list[str]:
+    """Return what represents a value that stands nowhere as a whole: its addresses, identifiers and some phrases."""
+    found = [match[0].rstrip(".,;:!?") for pattern in (_ADDRESS, _IDENTIFIER) for match in pattern.finditer(value)]
+    words = value.split()
+    found += [" ".join(words[place : place + PHRASE]) for place in range(0, len(words) - PHRASE + 1, STEP)]
+    return list(dict.fromkeys(found))[:MAX_PARTS]
+
+
+def notations_in(text: str, words: Collection[str] = ()) -> list[Found]:
+    """Return the values of numbers with separators and of dates, with their places: `1200`, `2024-05-14`, and `-05-14` without a year.
+
+    Args:
+        text: in normal form.
+        words: its words, if they are known.
+    """
+    found: list[Found] = []
+    for match in _NOTATION.finditer(text):
+        date = _DATE.match(match[0])
+        keys = _date_keys(*date.groups()) if date else number_keys(match[0])
+        found += [(key, *match.span()) for key in keys]
+    if not _MONTH_NAMES.keys().isdisjoint([word[:3] for word in words or words_of(text) if not word.isdigit()]):
+        for match in _NAMED_DATE.finditer(text):
+            day, name, year = (match[1], match[2], match[3]) if match[1] else (match[5], match[4], match[6])
+            found += [(key, *match.span()) for key in _date_keys(year or "", str(_MONTH_NAMES[name]), day)]
+    return found
+
+
+def _date_keys(first: str, second: str, third: str) -> set[str]:
+    """Return the dates that three numbers may mean: year first, or both orders of day and month."""
+    orders = [(first, second, third)] if len(first) in {0, 4} else [(third, second, first), (third, first, second)]
+    return {
+        f"{year}-{int(month):02}-{int(day):02}"
+        for year, month, day in orders
+        if len(year) in {0, 4} and 1 <= int(month) <= 12 and 1 <= int(day) <= 31
+    }
+
+
+def number_keys(text: str) -> set[str]:
+    """Return the values that a number may have, as plain digits: both for `1.200`."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return set()
+    digits = re.sub(r"['’ ]", "", match[1]).strip(".,")
+    whole, mark, rest = digits.rpartition("." if digits.rfind(".") > digits.rfind(",") else ",")
+    keys = {digits.replace(".", "").replace(",", "")} if not mark or (len(rest) == 3 and whole) else set()
+    if mark and mark not in whole:
+        decimals = rest.rstrip("0")
+        keys.add(f"{whole.replace('.', '').replace(',', '')}{'.' if decimals else ''}{decimals}")
+    return keys
+
+
+def squeeze(text: str) -> str:
+    return text.translate(_PUNCTUATION) if text.isascii() else re.sub(r"[\W_]+", "", text)
+
+
+def text_of(value: object, unread: list[str]) -> str:
+    """Return a string as it is, but JSON without escapes, and other JSON values as lines of `key: value`."""
+    if not issubclass(type(value), str):
+        return "\n".join(": ".join((*path, leaf)) for path, leaf, _ in leaves_of(value, unread))
+    text = str.__str__(cast("str", value))
+    if "\\" not in text or text.lstrip()[:1] not in {"{", "["}:
+        return text
+    try:
+        text = json.dumps(json.loads(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+    return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else match[1], text)
+
+
+def leaves_of(value: object, unread: list[str]) -> Iterator[tuple[tuple[str, ...], str, bool]]:
+    """Yield the keys that lead to each string and number, its text, and whether it is a number.
+
+    The methods of the built-in types are used, so that no code of a subclass runs. `unread` gets the path of what is of another type, or too deep.
+    """
+    stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    for _ in range(MAX_LEAVES):
+        if not stack:
+            return
+        path, item = stack.pop()
+        kind = type(item)  # `isinstance` would also read `__class__`
+        if issubclass(kind, str):
+            yield path, str.__str__(item), False
+        elif item is None or kind is bool:
+            yield path, str(item).casefold(), False
+        elif issubclass(kind, int) and int.bit_length(item) < MAX_BITS:
+            yield path, int.__repr__(item), True
+        elif issubclass(kind, float):
+            yield path, float.__repr__(item).removesuffix(".0"), True
+        elif issubclass(kind, dict) and len(path) < MAX_DEPTH:
+            named = list(islice(dict.items(item), MAX_LEAVES))
+            stack += [((*path, name if type(name) is str else "?"), inner) for name, inner in reversed(named)]
+        elif issubclass(kind, list | tuple) and len(path) < MAX_DEPTH:
+            inside = list.__iter__(item) if issubclass(kind, list) else tuple.__iter__(item)
+            numbered = list(enumerate(islice(inside, MAX_LEAVES)))
+            stack += [((*path, f"[{place}]"), inner) for place, inner in reversed(numbered)]
+        else:
+            unread.append(path_text(path))
+    unread.append("…")
+
+
+def path_text(path: tuple[str, ...]) -> str:
+    return ".".join(path).replace(".[", "[")
+
+
+def call_digest(tool: str, arguments: object) -> bytes | None:
+    """Return what calls with equal arguments share; None where arguments cannot be read."""
+    unread: list[str] = []
+    found = sorted(
+        (path, min(number_keys(leaf), default=leaf) if is_number else normal_form(leaf))
+        for path, leaf, is_number in leaves_of(arguments, unread)
+    )
+    return None if unread else hashlib.sha256(repr((tool, found)).encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,400 @@
+"""Where the arguments of an action come from: an index over what an agent has seen, and the alarms that follow from it.
+
+The index grows with the run and reads each text once. A lookup compares values: case, spacing, the notation of numbers and dates, and the punctuation
+inside of identifiers do not matter. Nothing here raises, whatever the texts hold. A value without an alarm is not shown to be right: an attacker
+who knows these rules can word a text so that none is raised.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from grace_kp.confidence._argument_values import (
+    LEAST_SQUEEZED,
+    MAX_LEAVES,
+    call_digest,
+    leaves_of,
+    normal_form,
+    notations_in,
+    number_keys,
+    parts_of,
+    path_text,
+    shape_of,
+    squeeze,
+    stands_alone,
+    text_of,
+    words_of,
+)
+from grace_kp.confidence._instructions import ENOUGH, WEIGHTS, find_instructions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from grace_kp.confidence._argument_values import Shape
+
+    _Sighting = tuple["Place", "_Piece"]
+    Occurrence = tuple[int, int, int]
+    """Number of a piece, start and end in its normal form."""
+
+Kind = Literal["user", "policy", "schema", "field", "text", "argument", "nowhere", "unknown"]
+KINDS: tuple[Kind, ...] = ("user", "policy", "schema", "field", "text", "argument", "nowhere", "unknown")
+"""Where a value may stand; the kind of an argument is the first that applies."""
+AlarmName = Literal["beside", "nowhere", "repeat"]
+ALARMS: tuple[AlarmName, ...] = ("beside", "nowhere", "repeat")
+
+MAX_TOTAL = 4_000_000
+"""Characters of a run that are indexed; what follows is a gap."""
+MAX_PIECE, OVERLAP = 16_000, 400
+"""A longer text is indexed in overlapping pieces."""
+_CONSTANTS = frozenset({"default", "const", "enum", "examples"})
+"""Keys of a schema that hold values."""
+MAX_VALUES = 100
+"""Values of an action that are looked up."""
+MAX_PLACES = 12
+"""Places that are listed of a value."""
+MAX_READ, MAX_IN_PIECE, MAX_FOUND = 200, 40, 200
+"""Pieces that are read for a value, its places in each, and in all."""
+MAX_PHRASE = 300
+"""Characters of a value that is looked for as a whole."""
+BEFORE, AFTER = 250, 120
+"""Characters before and after a value that count as beside it."""
+_CUTS = ("[redacted:", "[cut: ")
+"""Marks of a text, in lower case, from which something was removed."""
+
+_KEY = re.compile(r"[\"']?([^\W\d][\w-]{0,39})[\"']?\s?[:=]")
+_LEAF_START, _LEAF_END = re.compile(r"(?:^|[:=\[{(,\n|-])\s?[\"'<]*$"), re.compile(r"[\"'>]*\s?(?:$|[,\]})\n|:])")
+_OPENING = re.compile(r"(?i)<([a-z][\w-]*)[^<>]*>|(```|\"\"\")|-{3,}\s?(?:original|forwarded) message")
+"""Line that opens a block which is not a user's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place of a value in what the agent has seen."""
+
+    kind: Kind
+    step: int
+    """The step that the text was added with; -1 for texts without one."""
+    tool: str = ""
+    """The tool whose result, arguments or schema it is."""
+    field: str = ""
+    """The field that holds the value, as far as it can be told from the text."""
+    start: int = 0
+    """Where it begins in the normal form of its text."""
+    beside: str = ""
+    """Instructing words near it, from the project's lists; empty for none. Those of users and policies are not looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePlaces:
+    """One value of an argument, and the places where it, or parts of it, stand."""
+
+    parameter: str
+    """Its path: `recipients[0]`."""
+    shape: Shape
+    kind: Kind
+    places: tuple[Place, ...] = ()
+    is_part: bool = False
+    """Whether only parts of the value were found: phrases, addresses or identifiers inside."""
+    alarm: Alarm | None = None
+    """Beside or nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A reason to ask before an action. It names a parameter, never its value."""
+
+    name: AlarmName
+    parameter: str = ""
+    tool: str = ""
+    """For `beside` the tool whose result holds the value, for `repeat` the tool that is called."""
+    words: str = ""
+    """The instructing words, from the project's lists."""
+    is_part: bool = False
+    """Whether it is a part of the value, such as an address in a message."""
+
+    def sentence(self, value: str = "") -> str:
+        """Return the reason in words; with the value only where it may be shown."""
+        shown = f"`{self.parameter}`{f' {value!r}' if value else ''}"
+        if self.name == "beside":
+            where = f"text returned by `{self.tool}`" if self.tool else "a document in the user's message"
+            return f"{'a part of ' if self.is_part else ''}{shown} stands only in {where}, beside {self.words!r}"
+        if self.name == "nowhere":
+            return f"{shown} is in no tool result and not in the user's words"
+        return f"the same call of `{self.tool}` already succeeded in this run"
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A text, or a part of a long one."""
+
+    kind: Kind
+    tool: str
+    step: int
+    order: int
+    text: str
+    """In normal form: lower case, lines and single spaces."""
+    is_failure: bool = False
+    instructions: list[tuple[int, str, str]] | None = None
+    """Found on first use."""
+    squeezed: str | None = None
+
+    @property
+    def flat(self) -> str:
+        """The text with spaces for line ends; places are the same."""
+        return self.text.replace("\n", " ")
+
+    def beside(self, start: int, end: int) -> str:
+        """Return the instructing words near a place, if they suffice."""
+        if self.kind not in {"field", "text"}:
+            return ""
+        if self.instructions is None:
+            self.instructions = find_instructions(self.flat, set(words_of(self.text)))
+        near: dict[str, str] = {}
+        first = bisect_left(self.instructions, (start - BEFORE,))
+        last = bisect_left(self.instructions, (end + AFTER,))
+        for place, kind, phrase in self.instructions[first:last]:
+            if not start <= place < end:
+                near.setdefault(kind, phrase)
+        points = sum(WEIGHTS[kind] for kind in near)
+        return " … ".join(dict.fromkeys(near.values())) if points >= ENOUGH else ""
+
+
+class ProvenanceIndex:
+    """What an agent has seen so far in a run. Add texts in the order in which the agent saw them; what it wrote itself is added by `add_call` only."""
+
+    def __init__(self) -> None:
+        self.gaps: list[str] = []
+        """Why values that stand nowhere may stand in something that was not read; empty where all was read."""
+        self._pieces: list[_Piece] = []
+        self._postings: dict[str, list[int]] = {}
+        self._notations: dict[str, list[Occurrence]] = {}
+        self._schemas: dict[str, dict[str, str]] = {}
+        self._succeeded: set[bytes] = set()
+        self._total = 0
+        self._order = 0
+
+    def add_user(self, text: object, *, step: int = -1, is_complete: bool = True) -> None:
+        """Add words that the program declares as a person's. Quoted, fenced and tagged blocks in them count as documents, not as words."""
+        unread: list[str] = []
+        own, pasted = _split_pasted(text_of(text, unread))
+        self._add("text", "", pasted, step)
+        self._add("user", "", own, step, is_complete and not unread)
+
+    def add_policy(self, text: object, *, step: int = -1, is_complete: bool = True) -> None:
+        """Add the system prompt, or another text that the program's author wrote."""
+        self._add("policy", "", text, step, is_complete)
+
+    def add_result(
+        self, tool: str, result: object, *, step: int = -1, has_failed: bool = False, is_complete: bool = True
+    ) -> None:
+        """Add what a tool returned: a string, or JSON values."""
+        self._add("text", tool, result, step, is_complete, has_failed)
+
+    def add_call(self, tool: str, arguments: object, *, step: int = -1, has_succeeded: bool | None = None) -> None:
+        """Add a call that the agent made earlier, before its result. None for a call whose result is not known."""
+        self._add("argument", tool, arguments, step, is_failure=not has_succeeded)
+        digest = call_digest(tool, arguments)
+        if has_succeeded and digest and len(self._succeeded) < MAX_LEAVES:
+            self._succeeded.add(digest)
+
+    def add_schema(self, tool: str, schema: object) -> None:
+        """Add the JSON schema of a tool's parameters: its defaults and enumerations are sources of values."""
+        constants: dict[str, str] = {}
+        for path, leaf, _ in leaves_of(schema, []):
+            if not _CONSTANTS.isdisjoint(path):
+                constants.setdefault(normal_form(leaf[:MAX_PHRASE]), path_text(path))
+        self._schemas[tool] = constants
+
+    def add_gap(self, reason: str) -> None:
+        """Note that something the agent saw was not captured, redacted or cut."""
+        if len(self.gaps) < 20 and reason not in self.gaps:
+            self.gaps.append(reason)
+
+    def trace_arguments(self, tool: str, arguments: object) -> tuple[ValuePlaces, ...]:
+        """Return the places of each value of an action's arguments, in their order. Values that cannot be read have the kind unknown."""
+        unread: list[str] = []
+        leaves = list(islice(leaves_of(arguments, unread), MAX_VALUES + 1))
+        found = [self._trace_value(tool, *leaf) for leaf in leaves[:MAX_VALUES]]
+        unread += ["…"] * (len(leaves) > MAX_VALUES)
+        return (*found, *(ValuePlaces(path, "words", "unknown") for path in unread[:MAX_VALUES]))
+
+    def has_succeeded(self, tool: str, arguments: object) -> bool:
+        """Return whether the same call, by value, succeeded earlier."""
+        return call_digest(tool, arguments) in self._succeeded
+
+    def find_alarms(self, tool: str, arguments: object, *, names: Collection[str] = ALARMS) -> tuple[Alarm, ...]:
+        """Return the alarms of an action, each parameter once per name.
+
+        Args:
+            names: the alarms to look for.
+        """
+        found = [values.alarm for values in self.trace_arguments(tool, arguments) if values.alarm]
+        if "repeat" in names and self.has_succeeded(tool, arguments):
+            found.append(Alarm("repeat", tool=tool))
+        return tuple(dict.fromkeys(alarm for alarm in found if alarm.name in names))
+
+    def _add(
+        self, kind: Kind, tool: str, value: object, step: int, is_complete: bool = True, is_failure: bool = False
+    ) -> None:
+        self._order += 1
+        unread: list[str] = []
+        text = normal_form(text_of(value, unread)[: MAX_TOTAL - self._total + 1])
+        if kind != "argument" and (unread or not is_complete or any(mark in text for mark in _CUTS)):
+            self.add_gap("a text is cut, redacted or cannot be read")
+        if self._total + len(text) > MAX_TOTAL:
+            self.add_gap("the run is longer than what is indexed")
+            text = text[: MAX_TOTAL - self._total]
+        self._total += len(text)
+        for start in range(0, len(text), MAX_PIECE):
+            part = text[max(0, start - OVERLAP) : start + MAX_PIECE]
+            self._index(_Piece(kind, tool, step, self._order, part, is_failure))
+
+    def _index(self, piece: _Piece) -> None:
+        number = len(self._pieces)
+        self._pieces.append(piece)
+        words = set(words_of(piece.text))
+        postings = self._postings
+        for word in words:
+            if word in postings:
+                postings[word].append(number)
+            else:
+                postings[word] = [number]
+        for key, start, end in notations_in(piece.flat, words):
+            self._notations.setdefault(key, []).append((number, start, end))
+
+    def _trace_value(self, tool: str, keys: tuple[str, ...], leaf: str, is_number: bool) -> ValuePlaces:
+        path = path_text(keys)
+        value = normal_form(leaf[: 20 * MAX_PHRASE]).replace("\n", " ")
+        shape = shape_of(value, keys, is_number=is_number)
+        if any(mark in value for mark in _CUTS):
+            return ValuePlaces(path, shape, "unknown")
+        places = self._places(tool, value, shape)
+        alarm = self._beside(path, shape, places)
+        is_part = not places and shape == "words"
+        for part in parts_of(value) if is_part else ():
+            inside = self._places(tool, part, shape_of(part))
+            alarm = alarm or self._beside(path, shape, inside, is_part=True)
+            places += inside
+        evidence = [place for place, piece in places if not _is_echo(piece, places)]
+        kind = min((place.kind for place in evidence), key=KINDS.index, default="unknown" if self.gaps else "nowhere")
+        if kind == "nowhere" and shape in {"identifier", "address"}:
+            alarm = Alarm("nowhere", path)
+        return ValuePlaces(
+            path, shape, kind, tuple(place for place, _ in places[:MAX_PLACES]), is_part and bool(places), alarm
+        )
+
+    def _places(self, tool: str, value: str, shape: Shape) -> list[_Sighting]:
+        found: list[_Sighting] = []
+        if path := self._schemas.get(tool, {}).get(value):
+            found.append((Place("schema", -1, tool, path), _Piece("schema", tool, -1, 0, value)))
+        for number, start, end in sorted(set(islice(self._occurrences(value, shape), MAX_FOUND))):
+            piece = self._pieces[number]
+            kind, name = piece.kind, ""
+            if kind == "text":
+                is_leaf = _LEAF_START.search(piece.text, max(0, start - 4), start) and _LEAF_END.match(piece.text, end)
+                kind = "field" if is_leaf else "text"
+                if len(found) < MAX_PLACES:
+                    names = _KEY.findall(piece.text, max(0, start - 200), start)
+                    name = names[-1] if names else ""
+            found.append((Place(kind, piece.step, piece.tool, name, start, piece.beside(start, end)), piece))
+        return found
+
+    def _occurrences(self, value: str, shape: Shape) -> Iterator[Occurrence]:
+        if shape == "number":
+            for key in number_keys(value):
+                yield from self._notations.get(key, ())
+                yield from self._phrase(key, shape)
+        elif shape == "date":
+            for key, _, _ in notations_in(value):
+                yield from self._notations.get(key, ())
+                yield from self._notations.get(key[4:], ())
+        elif value:
+            found = list(islice(self._phrase(value, shape), MAX_FOUND))
+            if not found and shape in {"identifier", "address"}:
+                found = list(islice(self._squeezed(value), MAX_FOUND))
+            yield from found
+
+    def _phrase(self, value: str, shape: Shape) -> Iterator[Occurrence]:
+        if shape == "address":
+            value = value.removeprefix("https://").removeprefix("http://").rstrip("/.,")
+        words = words_of(value)
+        if not words or len(value) > MAX_PHRASE:
+            return
+        numbers: Collection[int] = min((self._postings.get(word, ()) for word in words), key=len)
+        if not value.isascii() and not numbers:
+            # Scripts without spaces: the value may be a part of what looks like one long word.
+            numbers = range(len(self._pieces))
+        for number in islice(numbers, MAX_READ):
+            flat = self._pieces[number].flat
+            start = flat.find(value)
+            for _ in range(MAX_IN_PIECE):
+                if start < 0:
+                    break
+                end = start + len(value)
+                if stands_alone(flat, start, end, shape):
+                    yield number, start, end
+                start = flat.find(value, end)
+
+    def _squeezed(self, value: str) -> Iterator[Occurrence]:
+        short = squeeze(value)
+        if not LEAST_SQUEEZED <= len(short) <= 80:
+            return
+        pattern: re.Pattern[str] | None = None
+        for number, piece in enumerate(self._pieces):
+            if piece.squeezed is None:
+                piece.squeezed = squeeze(piece.text)
+            if short in piece.squeezed:
+                pattern = pattern or re.compile(r"[\W_]{0,3}".join(map(re.escape, short)))
+                for match in islice(pattern.finditer(flat := piece.flat), MAX_IN_PIECE):
+                    if stands_alone(flat, *match.span(), "identifier"):
+                        yield number, *match.span()
+
+    def _beside(self, path: str, shape: Shape, found: list[_Sighting], *, is_part: bool = False) -> Alarm | None:
+        suspects = [(place, piece) for place, piece in found if place.beside]
+        if shape == "common" or not suspects:
+            return None
+        suspect, first = suspects[0]
+        orders = {piece.order for _, piece in suspects}
+        first_use = min((piece.order for place, piece in found if place.kind == "argument"), default=self._order + 1)
+        # What the agent passed before the instruction came does not follow from it.
+        is_evident = first_use < first.order
+        for place, piece in found:
+            # The user may repeat what an instruction put before them, a result what the agent passed itself, and
+            # whoever wrote the instruction may have written the value elsewhere in the same result.
+            latest = first.order if place.kind == "user" else first_use
+            is_evident |= piece.order < latest and piece.order not in orders and place.kind != "argument"
+        return None if is_evident else Alarm("beside", path, suspect.tool, suspect.beside, is_part)
+
+
+def _is_echo(piece: _Piece, found: list[_Sighting]) -> bool:
+    """Return whether a failed call only shows the argument that the agent made up for it."""
+    if not piece.is_failure:
+        return False
+    return any(place.kind == "argument" and own.order <= piece.order for place, own in found)
+
+
+def _split_pasted(text: str) -> tuple[str, str]:
+    """Return a user's own words, and the quoted, fenced and tagged blocks and forwarded messages in them."""
+    own: list[str] = []
+    pasted: list[str] = []
+    until = ""
+    for line in text.splitlines():
+        start = line.strip()
+        if until:
+            pasted.append(line)
+            if until in line:
+                until = ""
+        elif start.startswith(">"):
+            pasted.append(line)
+        elif opening := _OPENING.match(start):
+            pasted.append(line)
+            until = f"</{opening[1]}>" if opening[1] else opening[2] or "\0"
+            if until in start[opening.end() :]:
+                until = ""
+        else:
+            own.append(line)
+    return "\n".join(own), "\n".join(pasted)
