@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from grace_kp.confidence._argument_values import words_of
+from grace_kp.confidence._argument_values import normal_form, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,7 +202,7 @@ def _spaced_phrases() -> dict[str, tuple[tuple[str, str], ...]]:
     for language, kinds in LANGUAGES.items():
         if language not in _UNSPACED:
             for kind, listed in kinds.items():
-                for phrase in listed.casefold().split("|"):
+                for phrase in normal_form(listed).split("|"):
                     found.setdefault(words_of(phrase)[0], []).append((phrase, kind))
     return {word: tuple(dict.fromkeys(phrases)) for word, phrases in found.items()}
 
@@ -212,7 +212,7 @@ UNSPACED = tuple(
     (phrase, kind)
     for name in sorted(_UNSPACED)
     for kind, listed in LANGUAGES[name].items()
-    for phrase in listed.split("|")
+    for phrase in normal_form(listed).split("|")
 )
 
 
