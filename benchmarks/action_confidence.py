@@ -2,15 +2,15 @@
 
     python benchmarks/action_confidence.py --data FOLDER [--json]
 
-`FOLDER` holds `tau_actions.jsonl.gz` and `agentdojo_actions.jsonl.gz`. Neither is part of this project. Intervals are 95 % bootstrap intervals over
-whole tasks.
+`FOLDER` holds `tau_actions.jsonl.gz` and `agentdojo_actions.jsonl.gz`. Neither is part of this project. Everything learned is nested and by task: an
+action is predicted, and its threshold chosen, by models that saw no action of its task. Intervals are 95 % bootstrap intervals over whole tasks.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,43 +18,54 @@ import numpy as np
 from _labelled_runs import DATA, lines
 from _measure import print_table
 
-from grace_kp.confidence._provenance import ALARMS, ProvenanceIndex
+from grace_kp import ConfidenceCalculator
+from grace_kp import calibrate as cal
+from grace_kp.calibrate._actions import ActionFeatures, ActionHistory, fit_actions
+from grace_kp.calibrate._assess import assess
+from grace_kp.calibrate._fit import group_folds
+from grace_kp.calibrate._risk import risk_thresholds
+from grace_kp.confidence import factors_from_trace
+from grace_kp.confidence._provenance import ALARMS
+from grace_kp.errors import GraceError
+from grace_kp.trace import from_openai_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 FILES = ("tau_actions", "agentdojo_actions")
 CUT = "...[truncated]"
-RESAMPLES = 2_000
-WITHOUT_ATTACK = "agentdojo, without attack"
 INJECTED = "carries out the injected task"
+BENIGN, ATTACKED = "agentdojo", "agentdojo attacked"
+FOLDS, FOLDS_OF_TODAY = 10, 5
+RESAMPLES = 2_000
+RISKS = (0.05, 0.1)
+SEED = 0
 
 
 @dataclass
 class Action:
-    """One recorded action with its label, and the alarms before it."""
+    """One recorded action with its label, and what is known before it."""
 
     source: str
     suite: str
     task: str
-    name: str
     right: int | None
     is_injected: bool
-    alarms: dict[str, Any] = field(default_factory=dict)
-    run: dict[str, Any] = field(default_factory=dict)
-    place: tuple[int, int] = (0, 0)
+    features: ActionFeatures
+    run: dict[str, Any]
+    message: int
 
 
 def source_of(run: dict[str, Any]) -> str:
-    if run["source"] == "agentdojo":
-        return WITHOUT_ATTACK if run["attack"] is None else "agentdojo, attacked"
-    return f"tau, {run['domain']}"
+    if run["source"] != "agentdojo":
+        return str(run["domain"])
+    return BENIGN if run["attack"] is None else ATTACKED
 
 
-def has_failed(content: str, source: str) -> bool:
+def has_failed(content: str, run: dict[str, Any]) -> bool:
     """AgentDojo keeps the error of a failed call elsewhere and leaves its result empty."""
     text = content.strip("<> ")
-    return text.startswith("Error") or (not text and source == "agentdojo")
+    return text.startswith("Error") or (not text and run["source"] == "agentdojo")
 
 
 def read_actions(data: Path) -> Iterator[Action]:
@@ -64,30 +75,36 @@ def read_actions(data: Path) -> Iterator[Action]:
 
 
 def actions_of(run: dict[str, Any]) -> Iterator[Action]:
-    index, messages = ProvenanceIndex(), run["messages"]
+    """The actions of a run with their features. System prompts are cut in the data, but name no customer's values."""
+    history, messages = ActionHistory(), run["messages"]
     results = {message["tool_call_id"]: message["content"] or "" for message in messages if message["role"] == "tool"}
-    labelled: dict[tuple[int, int], dict[str, Any]] = {(each["message"], each["call"]): each for each in run["actions"]}
+    labelled = {(each["message"], each["call"]): each for each in run["actions"]}
+    writes = {each["name"] for each in run["actions"]}
     names: dict[str, str] = {}
     for step, message in enumerate(messages):
         content = message.get("content") or ""
+        whole = {"step": step, "is_complete": CUT not in content}
         if message["role"] == "user":
-            index.add_user(content, step=step, is_complete=CUT not in content)
+            history.add_user(content, **whole)
         elif message["role"] == "system":
-            index.add_policy(content, step=step)
+            history.index.add_policy(content, step=step)
         elif message["role"] == "tool":
             tool = names.get(message["tool_call_id"], "")
-            index.add_result(tool, content, step=step, has_failed=has_failed(content, run["source"]), is_complete=CUT not in content)
-        calls = message.get("tool_calls") or []
-        read = [(call, call["function"]["name"], arguments_of(call)) for call in calls]
-        for place, (_, tool, arguments) in enumerate(read):
+            history.add_result(tool, content, has_failed=has_failed(content, run), **whole)
+        elif content:
+            history.add_agent(content)
+        calls = [(call["id"], call["function"]["name"], arguments_of(call)) for call in message.get("tool_calls") or []]
+        for place, (_, tool, arguments) in enumerate(calls):
             if entry := labelled.get((step, place)):
-                found = Action(source_of(run), run["domain"], run["task_id"], tool, entry["right"], entry["why"] == INJECTED, run=run, place=(step, place))
-                found.alarms = {alarm.name: alarm for alarm in index.find_alarms(tool, arguments)}
-                yield found
-        for call, tool, arguments in read:
-            names[call["id"]] = tool
-            result = results.get(call["id"])
-            index.add_call(tool, arguments, step=step, has_succeeded=None if result is None else not has_failed(result, run["source"]))
+                found = history.features(tool, arguments, parallel=len(calls))
+                is_injected = entry["why"] == INJECTED
+                yield Action(
+                    source_of(run), run["domain"], run["task_id"], entry["right"], is_injected, found, run, step
+                )
+        for call, tool, arguments in calls:
+            names[call] = tool
+            succeeded = None if call not in results else not has_failed(results[call], run)
+            history.add_call(tool, arguments, step=step, has_succeeded=succeeded, is_action=tool in writes)
 
 
 def arguments_of(call: dict[str, Any]) -> Any:
@@ -97,55 +114,257 @@ def arguments_of(call: dict[str, Any]) -> Any:
         return {}
 
 
-def share(actions: list[Action], name: str) -> dict[str, Any]:
+def share(actions: Sequence[Action], name: str) -> dict[str, Any]:
     """The share of actions with an alarm, and its interval over tasks."""
-    tasks = sorted({action.task for action in actions})
-    number = {task: place for place, task in enumerate(tasks)}
-    places = np.array([number[action.task] for action in actions], dtype=int)
-    flagged = np.array([name in action.alarms for action in actions], dtype=float)
-    if not len(tasks):
+    if not actions:
         return {"n": 0, "flagged": 0, "share": None, "interval": None}
-    sizes, sums = np.bincount(places), np.bincount(places, flagged)
-    drawn = np.random.default_rng(0).integers(0, len(tasks), (RESAMPLES, len(tasks)))
-    shares = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    low, high = np.quantile(shares, (0.025, 0.975))
-    return {"n": len(actions), "flagged": int(flagged.sum()), "share": float(flagged.mean()), "interval": [float(low), float(high)]}
+    _, tasks = np.unique([action.task for action in actions], return_inverse=True)
+    flagged = np.array([any(alarm.name == name for alarm in action.features.alarms) for action in actions], dtype=float)
+    low, high = over_tasks(tasks, lambda drawn: float(drawn @ flagged / drawn.sum()))
+    return {"n": len(actions), "flagged": int(flagged.sum()), "share": float(flagged.mean()), "interval": [low, high]}
 
 
-def alarm_rows(actions: list[Action]) -> dict[str, dict[str, Any]]:
-    """Shares by alarm: of injected actions, of benign ones (AgentDojo without attack), of all right ones, and of right ones of tau."""
+def over_tasks(tasks: Any, figure: Callable[[Any], float]) -> tuple[float, float]:
+    """The 95 % interval of a figure of weights, for resamples of whole tasks."""
+    random = np.random.default_rng(SEED)
+    count = int(tasks.max()) + 1
+    found = [figure(np.bincount(random.integers(0, count, count), minlength=count)[tasks]) for _ in range(RESAMPLES)]
+    low, high = np.nanquantile(found, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def alarm_rows(actions: Sequence[Action]) -> dict[str, dict[str, Any]]:
+    """Shares by alarm: of injected actions, of those of AgentDojo without attack, of all right ones, and of right ones of tau."""
     right = [action for action in actions if action.right == 1]
-    tau = [action for action in actions if action.source.startswith("tau")]
     sets = {
         "injected_caught": [action for action in actions if action.is_injected],
-        "benign": [action for action in actions if action.source == WITHOUT_ATTACK],
+        "benign": [action for action in actions if action.source == BENIGN],
         "right": right,
-        "tau": [action for action in tau if action.right == 1],
-        "tau_all": tau,
-        "right_attacked": [action for action in right if action.source == "agentdojo, attacked"],
+        "tau": [action for action in right if action.source not in {BENIGN, ATTACKED}],
+        "right_attacked": [action for action in right if action.source == ATTACKED],
     }
     return {name: {kind: share(members, name) for kind, members in sets.items()} for name in ALARMS}
 
 
-def print_alarms(rows: dict[str, dict[str, Any]]) -> None:
-    def cell(each: dict[str, Any]) -> str:
-        if each["share"] is None:
-            return "-"
-        return f"{each['share']:.1%} ({each['interval'][0]:.1%} to {each['interval'][1]:.1%})"
-
+def print_alarms(title: str, rows: dict[str, dict[str, Any]]) -> None:
     kinds = list(next(iter(rows.values())))
-    print_table("Alarms, as shares of actions", ("alarm", *kinds), [(name, *(cell(row[kind]) for kind in kinds)) for name, row in rows.items()])
+    table = [(name, *(percent(row[kind]) for kind in kinds)) for name, row in rows.items()]
+    print_table(title, ("alarm", *kinds), table)
+
+
+def percent(each: dict[str, Any]) -> str:
+    if each["share"] is None:
+        return "-"
+    return f"{each['share']:.1%} ({each['interval'][0]:.1%} to {each['interval'][1]:.1%})"
+
+
+@dataclass
+class Predictions:
+    """The labelled actions of a source, and the confidence in each by task out of fold."""
+
+    actions: list[Action]
+    labels: Any
+    tasks: Any
+    confidence: dict[str, Any]
+    silent: dict[float, Any]
+    """Which actions are silent at a promised risk."""
+    reasons: list[str]
+
+
+def predict(actions: list[Action]) -> Predictions:
+    labels = np.array([float(action.right or 0) for action in actions])
+    _, tasks = np.unique([action.task for action in actions], return_inverse=True)
+    folds = group_folds(tasks, labels, FOLDS, np.random.default_rng(SEED))
+    learned, rate, boosting = (np.zeros(len(labels)) for _ in range(3))
+    silent = {risk: np.zeros(len(labels), dtype=bool) for risk in RISKS}
+    reasons = []
+    for fold in range(int(folds.max()) + 1):
+        test = np.flatnonzero(folds == fold)
+        seen = np.flatnonzero(folds != fold)
+        known = [actions[place].features for place in seen]
+        others = [actions[place].features for place in test]
+        model = fit_actions(known, labels[seen], tasks[seen].tolist(), seed=SEED)
+        learned[test] = [model.predict(each) for each in others]
+        rate[test] = [model.rates.get(each.tool, min(model.rates.values())) for each in others]
+        boosting[test] = boosted(known, labels[seen], others)
+        reasons.append(model.reason)
+        for risk in RISKS:
+            found = risk_thresholds(
+                model.out_of_fold, labels[seen], {"silent": risk}, groups=tasks[seen].tolist(), seed=SEED
+            )
+            silent[risk][test] = learned[test] >= found.thresholds.silent
+    today, formula = confidences_today(actions)
+    found = {"learned": learned, "today": today, "formula": formula, "tool_rate": rate, "boosting": boosting}
+    return Predictions(actions, labels, tasks, found, silent, [reason for reason in reasons if reason])
+
+
+def boosted(known: Sequence[ActionFeatures], labels: Any, others: Sequence[ActionFeatures]) -> Any:
+    """Gradient boosting on the same features and tools, without any restriction."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    tools = sorted({each.tool for each in known})
+    rows = [
+        np.array([[*each.values, *(float(each.tool == tool) for tool in tools)] for each in part])
+        for part in (known, others)
+    ]
+    if len(set(labels)) == 1:
+        return np.full(len(others), labels[0])
+    model = HistGradientBoostingClassifier(
+        max_depth=3, learning_rate=0.05, max_iter=80, l2_regularization=5, min_samples_leaf=15, random_state=SEED
+    )
+    return model.fit(rows[0], labels).predict_proba(rows[1])[:, 1]
+
+
+def confidences_today(actions: list[Action]) -> tuple[Any, Any]:
+    """The learned confidence of whole runs before each action, fitted on other tasks, and that of the formula."""
+    runs = list({id(action.run): action.run for action in actions}.values())
+    labels = [bool(run["label"]["success"]) for run in runs]
+    _, tasks = np.unique([run["task_id"] for run in runs], return_inverse=True)
+    folds = group_folds(tasks, np.array(labels, dtype=float), FOLDS_OF_TODAY, np.random.default_rng(SEED))
+    documents = {id(run): document_of(run["messages"]) for run in runs}
+    fold_of = {id(run): int(fold) for run, fold in zip(runs, folds, strict=True)}
+    profiles: dict[int, Any] = {}
+    for fold in set(fold_of.values()):
+        seen = [place for place in range(len(runs)) if folds[place] != fold]
+        try:
+            profiles[fold] = cal.fit(
+                [documents[id(runs[place])] for place in seen],
+                [labels[place] for place in seen],
+                [runs[place]["task_id"] for place in seen],
+                seed=SEED,
+            )
+        except ValueError:  # too few labels; the share of successes is what a program has then
+            profiles[fold] = float(np.mean([labels[place] for place in seen]))
+    today, formula = [], []
+    calculator = ConfidenceCalculator("grace")
+    for action in actions:
+        before = document_of(action.run["messages"][: action.message])
+        profile = profiles[fold_of[id(action.run)]]
+        if isinstance(profile, float):
+            today.append(profile)
+        else:
+            found = cal.features(documents[id(action.run)], moment="action", upto=len(before["steps"]))
+            today.append(profile.predict(found, moment="action"))
+        formula.append(calculator.calculate(factors_from_trace(before)).score)
+    return np.array(today), np.array(formula)
+
+
+def document_of(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return from_openai_messages(messages).to_dict()
+    except GraceError:  # nothing of an assistant yet
+        return {"steps": []}
+
+
+def source_row(found: Predictions) -> dict[str, Any]:
+    labels, tasks = found.labels, found.tasks
+    figures = {name: figures_of(values, labels, tasks) for name, values in found.confidence.items()}
+    row = {
+        "n": len(labels),
+        "right": float(labels.mean()),
+        "tasks": int(tasks.max()) + 1,
+        **figures.pop("learned"),
+        **figures,
+    }
+    learned, today = found.confidence["learned"], found.confidence["today"]
+    gain = over_tasks(tasks, lambda drawn: auroc(learned, labels, drawn) - auroc(today, labels, drawn))
+    ones = np.ones(len(labels))
+    row["gain_over_today"] = {
+        "auroc": auroc(learned, labels, ones) - auroc(today, labels, ones),
+        "interval": list(gain),
+    }
+    row["silent_share"] = {f"{risk:g}": float(chosen.mean()) for risk, chosen in found.silent.items()}
+    row["wrong_of_silent"] = {
+        f"{risk:g}": float(1 - labels[chosen].mean()) if chosen.any() else None for risk, chosen in found.silent.items()
+    }
+    row["folds_on_tool_rate"] = len(found.reasons)
+    return row
+
+
+def figures_of(confidence: Any, labels: Any, tasks: Any) -> dict[str, Any]:
+    found = assess(confidence, labels, clusters=tasks.tolist())
+    return {"auroc": found.auroc, "auroc_interval": found.intervals["auroc"], "brier": found.brier, "ece": found.ece}
+
+
+def auroc(confidence: Any, labels: Any, weights: Any) -> float:
+    """Weighted, ties counted half."""
+    _, place = np.unique(confidence, return_inverse=True)
+    right, wrong = np.bincount(place, weights * labels), np.bincount(place, weights * (1 - labels))
+    pairs = right.sum() * wrong.sum()
+    return float(right @ (np.cumsum(wrong) - wrong / 2) / pairs) if pairs else float("nan")
+
+
+def print_sources(rows: dict[str, dict[str, Any]]) -> None:
+    table = []
+    for name, row in rows.items():
+        for which in ("learned", "today", "formula", "tool_rate", "boosting"):
+            each = row if which == "learned" else row[which]
+            low, high = each["auroc_interval"] or (float("nan"), float("nan"))
+            shown = f"{each['auroc']:.2f} ({low:.2f} to {high:.2f})"
+            table.append(
+                (
+                    f"{name}: {which}",
+                    row["n"],
+                    f"{row['right']:.2f}",
+                    shown,
+                    f"{each['brier']:.3f}",
+                    f"{each['ece']:.3f}",
+                )
+            )
+    print_table(
+        "Confidence in an action, by task out of fold",
+        ("source, confidence", "actions", "right", "AUROC", "Brier", "ECE"),
+        table,
+    )
+    table = []
+    for name, row in rows.items():
+        gain = row["gain_over_today"]
+        shown = f"{gain['auroc']:+.2f} ({gain['interval'][0]:+.2f} to {gain['interval'][1]:+.2f})"
+        silent = [
+            f"{row['silent_share'][risk]:.0%}, {'-' if row['wrong_of_silent'][risk] is None else format(row['wrong_of_silent'][risk], '.1%')}"
+            for risk in row["silent_share"]
+        ]
+        table.append((name, row["tasks"], shown, *silent))
+    print_table(
+        "Against today's confidence; silent share and wrong of silent at a promised risk",
+        ("source", "tasks", "AUROC gain", *(f"at {risk:.0%}" for risk in RISKS)), table,
+    )  # fmt: skip
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help="alarms, learned; default both")
+    parser.add_argument("--data", type=Path, default=DATA / "actions")
+    parser.add_argument("--only", help="learn on sources whose name begins so")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    chosen = parser.parse_args(arguments)
+    parts = chosen.parts or ["alarms", "learned"]
+    if not all((chosen.data / f"{name}.jsonl.gz").exists() for name in FILES):
+        print(f"there are no labelled actions in {chosen.data}; name their folder with --data")
+        return
+    actions = list(read_actions(chosen.data))
+    report: dict[str, Any] = {}
+    if "alarms" in parts:
+        report["alarms"] = alarm_rows(actions)
+        suites = sorted({action.suite for action in actions if action.source == BENIGN})
+        report["alarms_by_suite"] = {
+            suite: alarm_rows([each for each in actions if each.suite == suite]) for suite in suites
+        }
+        if not chosen.json:
+            print_alarms("Alarms, as shares of actions", report["alarms"])
+            for suite, rows in report["alarms_by_suite"].items():
+                print_alarms(f"Alarms in the suite {suite}", rows)
+    if "learned" in parts:
+        labelled: dict[str, list[Action]] = {}
+        for action in actions:
+            if action.right is not None and action.source.startswith(chosen.only or ""):
+                labelled.setdefault(action.source, []).append(action)
+        report["sources"] = {name: source_row(predict(members)) for name, members in labelled.items()}
+        if not chosen.json:
+            print_sources(report["sources"])
+    if chosen.json:
+        print(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":
-    import time
-    t=time.time()
-    acts=list(read_actions(Path('/work/shared/data/actions')))
-    print(time.time()-t,len(acts))
-    print_alarms(alarm_rows(acts))
-    for suite in ('banking','slack','travel','workspace'):
-        sub=[a for a in acts if a.suite==suite]
-        r=alarm_rows(sub)['beside']
-        print(suite,{k:(v['flagged'],v['n'],v['share'] and round(v['share'],3)) for k,v in r.items()})
-    import pickle
-    pickle.dump([(a.source,a.suite,a.task,a.name,a.right,a.is_injected,a.alarms,a.place,a.run) for a in acts],open('/tmp/actionlab/acts.pkl','wb'))
+    main()

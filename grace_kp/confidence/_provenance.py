@@ -230,12 +230,20 @@ class ProvenanceIndex:
         """Return the alarms of an action, each parameter once per name.
 
         Args:
+            tool: the tool.
+            arguments: the arguments, as JSON values.
             names: the alarms to look for.
         """
-        found = [values.alarm for values in self.trace_arguments(tool, arguments) if values.alarm]
-        if "repeat" in names and self.has_succeeded(tool, arguments):
+        alarms, _ = self.examine(tool, arguments)
+        return tuple(alarm for alarm in alarms if alarm.name in names)
+
+    def examine(self, tool: str, arguments: object) -> tuple[tuple[Alarm, ...], tuple[ValuePlaces, ...]]:
+        """Return the alarms of an action and the places of its values."""
+        places = self.trace_arguments(tool, arguments)
+        found = [values.alarm for values in places if values.alarm]
+        if self.has_succeeded(tool, arguments):
             found.append(Alarm("repeat", tool=tool))
-        return tuple(dict.fromkeys(alarm for alarm in found if alarm.name in names))
+        return tuple(dict.fromkeys(found)), places
 
     def _add(
         self, kind: Kind, tool: str, value: object, step: int, is_complete: bool = True, is_failure: bool = False
