@@ -24,8 +24,7 @@ from grace_kp.calibrate._actions import ActionFeatures, ActionHistory, fit_actio
 from grace_kp.calibrate._assess import assess
 from grace_kp.calibrate._fit import group_folds
 from grace_kp.calibrate._risk import risk_thresholds
-from grace_kp.confidence import factors_from_trace
-from grace_kp.confidence._provenance import ALARMS
+from grace_kp.confidence import ALARMS, factors_from_trace
 from grace_kp.errors import GraceError
 from grace_kp.trace import from_openai_messages
 
@@ -36,7 +35,8 @@ FILES = ("tau_actions", "agentdojo_actions")
 CUT = "...[truncated]"
 INJECTED = "carries out the injected task"
 BENIGN, ATTACKED = "agentdojo", "agentdojo attacked"
-FOLDS, FOLDS_OF_TODAY = 10, 5
+FOLDS, FOLDS_OF_TODAY, RUNS_OF_TODAY = 10, 5, 400
+"""The confidence of whole runs is fitted on fewer folds and at most so many runs, because it takes long."""
 RESAMPLES = 2_000
 RISKS = (0.05, 0.1)
 SEED = 0
@@ -166,8 +166,8 @@ class Predictions:
     labels: Any
     tasks: Any
     confidence: dict[str, Any]
-    silent: dict[float, Any]
-    """Which actions are silent at a promised risk."""
+    silent: dict[tuple[str, float], Any]
+    """Which actions are silent at a promised risk, by what counts as independent there: a session, or a task with all its sessions."""
     reasons: list[str]
 
 
@@ -176,7 +176,8 @@ def predict(actions: list[Action]) -> Predictions:
     _, tasks = np.unique([action.task for action in actions], return_inverse=True)
     folds = group_folds(tasks, labels, FOLDS, np.random.default_rng(SEED))
     learned, rate, boosting = (np.zeros(len(labels)) for _ in range(3))
-    silent = {risk: np.zeros(len(labels), dtype=bool) for risk in RISKS}
+    units = {"session": np.array([id(action.run) for action in actions]), "task": tasks}
+    silent = {(unit, risk): np.zeros(len(labels), dtype=bool) for unit in units for risk in RISKS}
     reasons = []
     for fold in range(int(folds.max()) + 1):
         test = np.flatnonzero(folds == fold)
@@ -188,11 +189,11 @@ def predict(actions: list[Action]) -> Predictions:
         rate[test] = [model.rates.get(each.tool, min(model.rates.values())) for each in others]
         boosting[test] = boosted(known, labels[seen], others)
         reasons.append(model.reason)
-        for risk in RISKS:
+        for unit, risk in silent:
             found = risk_thresholds(
-                model.out_of_fold, labels[seen], {"silent": risk}, groups=tasks[seen].tolist(), seed=SEED
+                model.out_of_fold, labels[seen], {"silent": risk}, groups=units[unit][seen].tolist(), seed=SEED
             )
-            silent[risk][test] = learned[test] >= found.thresholds.silent
+            silent[unit, risk][test] = learned[test] >= found.thresholds.silent
     today, formula = confidences_today(actions)
     found = {"learned": learned, "today": today, "formula": formula, "tool_rate": rate, "boosting": boosting}
     return Predictions(actions, labels, tasks, found, silent, [reason for reason in reasons if reason])
@@ -225,7 +226,8 @@ def confidences_today(actions: list[Action]) -> tuple[Any, Any]:
     fold_of = {id(run): int(fold) for run, fold in zip(runs, folds, strict=True)}
     profiles: dict[int, Any] = {}
     for fold in set(fold_of.values()):
-        seen = [place for place in range(len(runs)) if folds[place] != fold]
+        seen = np.flatnonzero(folds != fold)
+        seen = np.sort(np.random.default_rng(SEED).permutation(seen)[:RUNS_OF_TODAY]).tolist()
         try:
             profiles[fold] = cal.fit(
                 [documents[id(runs[place])] for place in seen],
@@ -273,10 +275,12 @@ def source_row(found: Predictions) -> dict[str, Any]:
         "auroc": auroc(learned, labels, ones) - auroc(today, labels, ones),
         "interval": list(gain),
     }
-    row["silent_share"] = {f"{risk:g}": float(chosen.mean()) for risk, chosen in found.silent.items()}
-    row["wrong_of_silent"] = {
-        f"{risk:g}": float(1 - labels[chosen].mean()) if chosen.any() else None for risk, chosen in found.silent.items()
-    }
+    for unit, suffix in (("session", ""), ("task", "_by_task")):
+        chosen = {f"{risk:g}": found.silent[unit, risk] for risk in RISKS}
+        row[f"silent_share{suffix}"] = {risk: float(silent.mean()) for risk, silent in chosen.items()}
+        row[f"wrong_of_silent{suffix}"] = {
+            risk: float(1 - labels[silent].mean()) if silent.any() else None for risk, silent in chosen.items()
+        }
     row["folds_on_tool_rate"] = len(found.reasons)
     return row
 
@@ -321,13 +325,14 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
         gain = row["gain_over_today"]
         shown = f"{gain['auroc']:+.2f} ({gain['interval'][0]:+.2f} to {gain['interval'][1]:+.2f})"
         silent = [
-            f"{row['silent_share'][risk]:.0%}, {'-' if row['wrong_of_silent'][risk] is None else format(row['wrong_of_silent'][risk], '.1%')}"
-            for risk in row["silent_share"]
+            f"{row[f'silent_share{unit}'][risk]:.0%}, {'-' if wrong is None else format(wrong, '.1%')}"
+            for unit in ("", "_by_task")
+            for risk, wrong in row[f"wrong_of_silent{unit}"].items()
         ]
         table.append((name, row["tasks"], shown, *silent))
     print_table(
         "Against today's confidence; silent share and wrong of silent at a promised risk",
-        ("source", "tasks", "AUROC gain", *(f"at {risk:.0%}" for risk in RISKS)), table,
+        ("source", "tasks", "AUROC gain", *(f"at {risk:.0%} by {unit}" for unit in ("session", "task") for risk in RISKS)), table,
     )  # fmt: skip
 
 
@@ -335,7 +340,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", help="alarms, learned; default both")
     parser.add_argument("--data", type=Path, default=DATA / "actions")
-    parser.add_argument("--only", help="learn on sources whose name begins so")
+    parser.add_argument("--only", help="the one source to learn on")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     chosen = parser.parse_args(arguments)
     parts = chosen.parts or ["alarms", "learned"]
@@ -357,7 +362,7 @@ def main(arguments: list[str] | None = None) -> None:
     if "learned" in parts:
         labelled: dict[str, list[Action]] = {}
         for action in actions:
-            if action.right is not None and action.source.startswith(chosen.only or ""):
+            if action.right is not None and chosen.only in {None, action.source}:
                 labelled.setdefault(action.source, []).append(action)
         report["sources"] = {name: source_row(predict(members)) for name, members in labelled.items()}
         if not chosen.json:

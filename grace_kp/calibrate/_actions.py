@@ -1,7 +1,7 @@
 """A learned confidence in single actions: the features of an action, a regression with an intercept per tool, and its fallback, the rate of the tool.
 
 What tools, documents and the agent write can only lower the confidence: features that depend on it have no positive weight, and no text or
-further step makes one of them smaller. Only the user's words, the tool and the form of the call may raise it.
+message makes one of them smaller. Only the user's words, the tool, the form of the call and successful reads before it may raise it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from grace_kp.calibrate._fit import FOLDS, group_folds
 from grace_kp.calibrate._logistic import Logistic, fit_calibration, fit_logistic, probability
 from grace_kp.calibrate._samples import group_numbers, units, weights_of
 from grace_kp.calibrate._wording import count_phrases, plain
-from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
-from grace_kp.confidence._provenance import ProvenanceIndex
+from grace_kp.confidence import ProvenanceIndex, leaves_of, normal_form, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -27,22 +26,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from grace_kp.calibrate._samples import Floats
-    from grace_kp.confidence._provenance import Alarm, ValuePlaces
+    from grace_kp.confidence import ActionAlarm, ValuePlaces
 
     Integers = NDArray[np.intp]
 
 # Each feature with the words for its presence or a high value. The first group can only lower the confidence.
 LOWERING = {
-    "beside": "a value only beside instructions",
-    "ungrounded": "an identifier in no field and not in the user's words",
+    "beside": "a value beside instructions",
+    "unnamed_target": "an identifier or address that neither the user nor the policy named",
     "not_user": "values that the user did not name",
     "unnamed": "a tool that the user's words do not name",
     "unread": "a target that no earlier call used",
+    "few_reads": "few different reads before",
     "repeats": "the same call already succeeded",
     "retries": "the same call already failed",
     "tool_errors": "errors of this tool",
     "errors": "errors before",
-    "error_last": "an error in the last call",
     "actions": "actions before",
     "tool_actions": "actions of this tool before",
     "parallel": "several calls at once",
@@ -68,6 +67,8 @@ _YES = re.compile(
     r"\b(?:yes|yeah|yep|sure|confirm(?:ed)?|correct|go ahead|proceed|please do|ok|okay|agreed?|ja|genau|oui|sí|si|claro|sim)\b|はい|お願い|是的|好的|확인|네"
 )
 _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W_A-Za-z]+")
+ENOUGH_READS = 6
+"""Different reads before an action beyond which more do not count."""
 MAX_AMOUNT = 1e12
 """Larger numbers are not amounts."""
 
@@ -79,7 +80,7 @@ class ActionFeatures:
     tool: str
     values: tuple[float, ...]
     """In the order of `ACTION_FEATURES`."""
-    alarms: tuple[Alarm, ...] = ()
+    alarms: tuple[ActionAlarm, ...] = ()
     places: tuple[ValuePlaces, ...] = ()
 
     def as_dict(self) -> dict[str, float]:
@@ -93,29 +94,28 @@ class ActionHistory:
 
     index: ProvenanceIndex = field(default_factory=ProvenanceIndex)
     _user: list[str] = field(default_factory=list)
-    _message: str = ""
-    """The agent's last message."""
+    _longest: int = 0
+    """Characters of the agent's longest message."""
     _phrases: Counter[str] = field(default_factory=Counter)
-    _calls: int = 0
     _since_user: int = 0
     _steps: int = 0
     _errors: Counter[str] = field(default_factory=Counter)
     _actions: Counter[str] = field(default_factory=Counter)
     _failed: set[str] = field(default_factory=set)
-    _has_failed_last: bool = False
-    _read: set[str] = field(default_factory=set)
+    _used: set[str] = field(default_factory=set)
     """Values of arguments of calls that succeeded."""
+    _reads: set[str] = field(default_factory=set)
+    """Calls that succeeded and were no actions."""
 
     def add_user(self, text: str, *, step: int = -1, is_complete: bool = True) -> None:
         """Add words that the program declares as a person's."""
-        self.index.add_user(text, step=step, is_complete=is_complete)
-        self._user.append(text)
+        self._user.append(self.index.add_user(text, step=step, is_complete=is_complete))
         self._since_user = 0
         self._steps += 1
 
     def add_agent(self, text: str) -> None:
         """Add a message or thought of the agent."""
-        self._message = text
+        self._longest = max(self._longest, len(text))
         words = plain(text)
         for kind in ("hedges", "refusals", "apologies"):
             self._phrases[kind] += count_phrases(words, kind)
@@ -143,13 +143,15 @@ class ActionHistory:
         leaves = [normal_form(leaf) for _, leaf, _ in leaves_of(arguments, [])]
         self._steps += 1
         self._since_user += 1
-        self._has_failed_last = has_succeeded is False
         if has_succeeded is False:
             self._errors[tool] += 1
             self._failed.add(f"{tool} {leaves}")
-        else:
-            self._read.update(leaves)
-            self._actions[tool] += is_action
+            return
+        self._used.update(leaves)
+        if is_action:
+            self._actions[tool] += 1
+        elif has_succeeded:
+            self._reads.add(f"{tool} {leaves}")
 
     def add_result(
         self, tool: str, result: object, *, step: int = -1, has_failed: bool = False, is_complete: bool = True
@@ -168,7 +170,6 @@ class ActionHistory:
             schema_errors: number of required parameters that are missing and of unknown ones.
         """
         alarms, places = self.index.examine(tool, arguments)
-        names = {alarm.name for alarm in alarms}
         leaves = [(normal_form(leaf), is_number) for _, leaf, is_number in leaves_of(arguments, [])]
         shaped = list(zip(places, leaves, strict=False))
         weighty = [each for each in places if each.shape != "common"]
@@ -176,16 +177,16 @@ class ActionHistory:
         amounts = [abs(float(leaf)) for each, (leaf, is_number) in shaped if is_number and each.shape != "identifier"]
         amount = max((value for value in amounts if value < MAX_AMOUNT), default=0.0)
         last = self._user[-1] if self._user else ""
-        said = normal_form("\n".join(self._user))
+        user_words = normal_form("\n".join(self._user))
         found = {
-            "beside": "beside" in names,
-            "ungrounded": any(each.kind not in _GROUNDED for each, _ in targets),
+            "beside": any(each.is_beside and each.shape != "common" and each.kind != "user" for each in places),
+            "unnamed_target": any(each.kind not in {"user", "policy", "schema"} for each, _ in targets),
             "not_user": sum(each.kind != "user" for each in weighty) / max(1, len(weighty)),
-            "unnamed": not _names_tool(tool, set(words_of(said))),
-            "unread": any(leaf not in self._read for _, leaf in targets),
-            "repeats": "repeat" in names,
+            "unnamed": not _names_tool(tool, set(words_of(user_words))),
+            "unread": any(leaf not in self._used for _, leaf in targets),
+            "repeats": any(alarm.name == "repeat" for alarm in alarms),
             "retries": f"{tool} {[leaf for leaf, _ in leaves]}" in self._failed,
-            "error_last": self._has_failed_last,
+            "few_reads": math.log1p(ENOUGH_READS) - math.log1p(min(len(self._reads), ENOUGH_READS)),
             "confirmed": bool(_YES.search(normal_form(last))),
         }
         counts = {
@@ -199,20 +200,17 @@ class ActionHistory:
             "hedging": self._phrases["hedges"],
             "refusal": self._phrases["refusals"],
             "apologies": self._phrases["apologies"],
-            "message_length": len(self._message),
+            "message_length": self._longest,
             "argument_length": sum(len(leaf) for leaf, _ in leaves),
             "values": len(leaves),
             "schema_errors": schema_errors,
             "user_turns": len(self._user),
-            "user_length": len(said),
+            "user_length": len(user_words),
             "last_user_length": len(last),
             "amount": amount,
         }
         found |= {name: math.log1p(count) for name, count in counts.items()}
         return ActionFeatures(tool, tuple(float(found[name]) for name in ACTION_FEATURES), alarms, places)
-
-
-_GROUNDED = frozenset({"user", "policy", "schema", "field"})
 
 
 def _names_tool(tool: str, words: set[str]) -> bool:
@@ -335,8 +333,8 @@ def fit_actions(
 ) -> ActionModel:
     """Fit a confidence on labelled actions.
 
-    Penalty and calibration follow from predictions for tasks that were left out. If these have no smaller Brier score than the rates of the tools,
-    by more than a standard error over tasks, the rates are the confidence.
+    Penalty and calibration follow from predictions for tasks that were left out. If these have no smaller Brier score than the rates of the
+    tools, the rates are the confidence.
 
     Args:
         actions: the features of each action.
@@ -374,19 +372,14 @@ def fit_actions(
     gains = counted * ((by_rate - right) ** 2 - (confidence - right) ** 2)
     per_task = np.bincount(tasks, gains)
     gain = float(gains.sum() / counted.sum())
-    error = math.sqrt(len(names) / (len(names) - 1) * float(((per_task - per_task.mean()) ** 2).sum())) / float(
-        counted.sum()
-    )
-    if gain <= LEAST_ERRORS * error:
-        reason = f"out of fold its Brier score is not clearly below that of the tools' rates ({gain:+.4f}, standard error {error:.4f})"
+    deviation = float(np.sqrt(np.sum((per_task - per_task.mean()) ** 2)))
+    error = math.sqrt(len(names) / (len(names) - 1)) * deviation / float(counted.sum())
+    if gain <= 0:
+        reason = f"out of fold its Brier score is not below that of the tools' rates (by {gain:.4f}, standard error {error:.4f})"
         return samples.model(None, gain, reason, by_rate)
     slope, offset = fit_calibration(logits, right, counted)
     regression = replace(_Regression.fit(actions, right, counted, penalty), slope=slope, offset=offset)
     return samples.model(regression, gain, "", confidence)
-
-
-LEAST_ERRORS = 0.5
-"""Standard errors of the paired difference, over tasks, by which a regression must beat the rates."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -412,15 +405,15 @@ class _Samples:
         confidence = np.zeros(len(self.labels))
         for test in _masks(folds):
             rates, lowest = self.rates(~test)
-            confidence[test] = [rates.get(self.actions[place].tool, lowest) for place in np.flatnonzero(test)]
+            confidence[test] = [rates.get(self.actions[place].tool, lowest) for place in np.flatnonzero(test).tolist()]
         return confidence
 
     def choose_penalty(self, folds: Integers) -> tuple[float, Floats]:
         """Return the penalty with the least log-loss out of fold, and its log-odds."""
         logits = np.zeros((len(PENALTIES), len(self.labels)))
         for test in _masks(folds):
-            seen = [self.actions[place] for place in np.flatnonzero(~test)]
-            others = [self.actions[place] for place in np.flatnonzero(test)]
+            seen = [self.actions[place] for place in np.flatnonzero(~test).tolist()]
+            others = [self.actions[place] for place in np.flatnonzero(test).tolist()]
             for row, penalty in zip(logits, PENALTIES, strict=True):
                 row[test] = _Regression.fit(seen, self.labels[~test], self.weights[~test], penalty).logits(others)
         losses = (np.logaddexp(0.0, logits) - self.labels * logits) @ self.weights

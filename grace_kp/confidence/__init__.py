@@ -5,6 +5,9 @@ Pure computation: no I/O, no threads, no models. Models are asked in `grace_kp.j
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
 from grace_kp.confidence._evidence import (
     BEFORE,
     PARTLY_READ,
@@ -40,7 +43,12 @@ from grace_kp.confidence._score import (
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, Scores, checked_scores
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
 
+if TYPE_CHECKING:
+    from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
+    from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
+
 __all__ = [
+    "ALARMS",
     "BEFORE",
     "FOR_ENDED_RUNS",
     "NOT_EVALUATED",
@@ -50,6 +58,7 @@ __all__ = [
     "SCORE_KINDS",
     "STILL_OPEN",
     "UNKNOWN",
+    "ActionAlarm",
     "ActionDecision",
     "ConfidenceAggregator",
     "ConfidenceCalculator",
@@ -59,22 +68,41 @@ __all__ = [
     "Evaluation",
     "LearnedProfile",
     "Profile",
+    "ProvenanceIndex",
     "RecordedEvidence",
     "ResultReader",
     "RunEvidence",
     "Scores",
     "SearchResults",
     "Thresholds",
+    "ValuePlaces",
     "check_thresholds",
     "checked_scores",
     "could_change",
     "decide",
     "evidence_of_calls",
     "factors_from_trace",
+    "leaves_of",
+    "normal_form",
     "part_text",
     "penalties_text",
     "promise_gaps",
     "read_results",
     "with_agreement",
     "with_judgements",
+    "words_of",
 ]
+
+# Compiling their patterns takes longer than importing the rest, and only gates on actions of a model need them.
+_MODULES = {
+    **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
+    **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

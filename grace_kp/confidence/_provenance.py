@@ -99,12 +99,14 @@ class ValuePlaces:
     places: tuple[Place, ...] = ()
     is_part: bool = False
     """Whether only parts of the value were found: phrases, addresses or identifiers inside."""
-    alarm: Alarm | None = None
+    is_beside: bool = False
+    """Whether any place, listed or not, is beside instructing words; the alarm needs every one."""
+    alarm: ActionAlarm | None = None
     """Beside or nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
+class ActionAlarm:
     """A reason to ask before an action. It names a parameter, never its value."""
 
     name: AlarmName
@@ -177,12 +179,13 @@ class ProvenanceIndex:
         self._total = 0
         self._order = 0
 
-    def add_user(self, text: object, *, step: int = -1, is_complete: bool = True) -> None:
-        """Add words that the program declares as a person's. Quoted, fenced and tagged blocks in them count as documents, not as words."""
+    def add_user(self, text: object, *, step: int = -1, is_complete: bool = True) -> str:
+        """Add words that the program declares as a person's, and return them without quoted, fenced and tagged blocks, which count as documents."""
         unread: list[str] = []
         own, pasted = _split_pasted(text_of(text, unread))
         self._add("text", "", pasted, step)
         self._add("user", "", own, step, is_complete and not unread)
+        return own
 
     def add_policy(self, text: object, *, step: int = -1, is_complete: bool = True) -> None:
         """Add the system prompt, or another text that the program's author wrote."""
@@ -226,7 +229,7 @@ class ProvenanceIndex:
         """Return whether the same call, by value, succeeded earlier."""
         return call_digest(tool, arguments) in self._succeeded
 
-    def find_alarms(self, tool: str, arguments: object, *, names: Collection[str] = ALARMS) -> tuple[Alarm, ...]:
+    def find_alarms(self, tool: str, arguments: object, *, names: Collection[str] = ALARMS) -> tuple[ActionAlarm, ...]:
         """Return the alarms of an action, each parameter once per name.
 
         Args:
@@ -237,12 +240,12 @@ class ProvenanceIndex:
         alarms, _ = self.examine(tool, arguments)
         return tuple(alarm for alarm in alarms if alarm.name in names)
 
-    def examine(self, tool: str, arguments: object) -> tuple[tuple[Alarm, ...], tuple[ValuePlaces, ...]]:
+    def examine(self, tool: str, arguments: object) -> tuple[tuple[ActionAlarm, ...], tuple[ValuePlaces, ...]]:
         """Return the alarms of an action and the places of its values."""
         places = self.trace_arguments(tool, arguments)
         found = [values.alarm for values in places if values.alarm]
         if self.has_succeeded(tool, arguments):
-            found.append(Alarm("repeat", tool=tool))
+            found.append(ActionAlarm("repeat", tool=tool))
         return tuple(dict.fromkeys(found)), places
 
     def _add(
@@ -290,10 +293,10 @@ class ProvenanceIndex:
         evidence = [place for place, piece in places if not _is_echo(piece, places)]
         kind = min((place.kind for place in evidence), key=KINDS.index, default="unknown" if self.gaps else "nowhere")
         if kind == "nowhere" and shape in {"identifier", "address"}:
-            alarm = Alarm("nowhere", path)
-        return ValuePlaces(
-            path, shape, kind, tuple(place for place, _ in places[:MAX_PLACES]), is_part and bool(places), alarm
-        )
+            alarm = ActionAlarm("nowhere", path)
+        listed = tuple(place for place, _ in places[:MAX_PLACES])
+        is_beside = any(place.beside for place, _ in places)
+        return ValuePlaces(path, shape, kind, listed, is_part and bool(places), is_beside, alarm)
 
     def _places(self, tool: str, value: str, shape: Shape) -> list[_Sighting]:
         found: list[_Sighting] = []
@@ -361,7 +364,7 @@ class ProvenanceIndex:
                     if stands_alone(flat, *match.span(), "identifier"):
                         yield number, *match.span()
 
-    def _beside(self, path: str, shape: Shape, found: list[_Sighting], *, is_part: bool = False) -> Alarm | None:
+    def _beside(self, path: str, shape: Shape, found: list[_Sighting], *, is_part: bool = False) -> ActionAlarm | None:
         suspects = [(place, piece) for place, piece in found if place.beside]
         if shape == "common" or not suspects:
             return None
@@ -375,7 +378,7 @@ class ProvenanceIndex:
             # whoever wrote the instruction may have written the value elsewhere in the same result.
             latest = first.order if place.kind == "user" else first_use
             is_evident |= piece.order < latest and piece.order not in orders and place.kind != "argument"
-        return None if is_evident else Alarm("beside", path, suspect.tool, suspect.beside, is_part)
+        return None if is_evident else ActionAlarm("beside", path, suspect.tool, suspect.beside, is_part)
 
 
 def _is_echo(piece: _Piece, found: list[_Sighting]) -> bool:
