@@ -40,6 +40,7 @@ LOWERING = {
     "few_reads": "few different reads before",
     "repeats": "the same call already succeeded",
     "retries": "the same call already failed",
+    "repeated_calls": "calls repeated before",
     "tool_errors": "errors of this tool",
     "errors": "errors before",
     "actions": "actions before",
@@ -101,7 +102,9 @@ class ActionHistory:
     _steps: int = 0
     _errors: Counter[str] = field(default_factory=Counter)
     _actions: Counter[str] = field(default_factory=Counter)
+    _calls: set[str] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
+    _repeated: int = 0
     _used: set[str] = field(default_factory=set)
     """Values of arguments of calls that succeeded."""
     _reads: set[str] = field(default_factory=set)
@@ -141,17 +144,20 @@ class ActionHistory:
         """
         self.index.add_call(tool, arguments, step=step, has_succeeded=has_succeeded)
         leaves = [normal_form(leaf) for _, leaf, _ in leaves_of(arguments, [])]
+        call = f"{tool} {leaves}"
+        self._repeated += call in self._calls
+        self._calls.add(call)
         self._steps += 1
         self._since_user += 1
         if has_succeeded is False:
             self._errors[tool] += 1
-            self._failed.add(f"{tool} {leaves}")
+            self._failed.add(call)
             return
         self._used.update(leaves)
         if is_action:
             self._actions[tool] += 1
         elif has_succeeded:
-            self._reads.add(f"{tool} {leaves}")
+            self._reads.add(call)
 
     def add_result(
         self, tool: str, result: object, *, step: int = -1, has_failed: bool = False, is_complete: bool = True
@@ -194,6 +200,7 @@ class ActionHistory:
             "errors": self._errors.total(),
             "actions": self._actions.total(),
             "tool_actions": self._actions[tool],
+            "repeated_calls": self._repeated,
             "parallel": parallel - 1,
             "since_user": self._since_user,
             "position": self._steps,
@@ -236,6 +243,8 @@ class ActionModel:
     """The share of right actions of each tool, shrunk to that of all."""
     counts: dict[str, int]
     """Number of labelled actions of each tool."""
+    repeat_rate: float
+    """The share of right ones among the labelled actions that repeat a call which succeeded, shrunk to 0; no such action gets more."""
     regression: _Regression | None
     """None where the rate of the tool is the confidence."""
     gain: float | None
@@ -247,17 +256,37 @@ class ActionModel:
 
     def predict(self, action: ActionFeatures) -> float:
         """Return the confidence, 0 to 1. A tool without labels counts as the one that is least often right."""
-        if self.regression is not None:
-            return float(self.regression.predict([action])[0])
-        return self.rates.get(action.tool, min(self.rates.values()))
+        found = self._uncapped(action)
+        return min(found, self.repeat_rate) if action.values[_REPEATS] else found
 
     def knows(self, tool: str) -> bool:
         """Return whether the tool was among the labelled ones; a gate treats any other as a mismatch."""
         return tool in self.rates
 
     def explain(self, action: ActionFeatures) -> tuple[tuple[str, float], ...]:
-        """Return what adds to the log-odds of the confidence, in words, the largest first; `the tool` is the difference to the mean tool."""
-        return () if self.regression is None else self.regression.explain(action)
+        """Return what adds to the log-odds of the confidence, in words, the largest first.
+
+        Each is the difference to an average action. Where the rate of the tool is the confidence, only a repeated call changes it.
+        """
+        parts = {} if self.regression is None else self.regression.explain(action)
+        before, after = self._uncapped(action), self.predict(action)
+        if after < before:
+            name = LOWERING["repeats"]
+            parts[name] = parts.get(name, 0.0) + _log_odds(after) - _log_odds(before)
+        return tuple(sorted(parts.items(), key=lambda part: -abs(part[1])))
+
+    def _uncapped(self, action: ActionFeatures) -> float:
+        if self.regression is not None:
+            return float(self.regression.predict([action])[0])
+        return self.rates.get(action.tool, min(self.rates.values()))
+
+
+_REPEATS = ACTION_FEATURES.index("repeats")
+
+
+def _log_odds(chance: float) -> float:
+    chance = min(max(chance, 1e-9), 1 - 1e-9)
+    return math.log(chance / (1 - chance))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -298,13 +327,12 @@ class _Regression:
     def predict(self, actions: Sequence[ActionFeatures]) -> Floats:
         return probability(self.slope * self.logits(actions) + self.offset)
 
-    def explain(self, action: ActionFeatures) -> tuple[tuple[str, float], ...]:
+    def explain(self, action: ActionFeatures) -> dict[str, float]:
         count = len(ACTION_FEATURES)
         parts = self.slope * self.columns([action])[0, :count] * self.fitted.weights[:count]
         total = self.slope * (float(self.logits([action])[0]) - self.fitted.intercept)
-        named = list(zip((LOWERING | FREE).values(), parts.tolist(), strict=True))
-        named.append(("the tool", total - float(parts.sum())))
-        return tuple(sorted(named, key=lambda part: -abs(part[1])))
+        named = dict(zip((LOWERING | FREE).values(), parts.tolist(), strict=True))
+        return {**named, "the tool": total - float(parts.sum())}
 
 
 def _fit_lowering(columns: Floats, labels: Floats, weights: Floats, penalty: float) -> Logistic:
@@ -369,6 +397,7 @@ def fit_actions(
     for test in _masks(folds):
         slope, offset = fit_calibration(logits[~test], right[~test], counted[~test])
         confidence[test] = probability(slope * logits[test] + offset)
+    confidence = samples.cap(confidence, folds)
     gains = counted * ((by_rate - right) ** 2 - (confidence - right) ** 2)
     per_task = np.bincount(tasks, gains)
     gain = float(gains.sum() / counted.sum())
@@ -406,7 +435,23 @@ class _Samples:
         for test in _masks(folds):
             rates, lowest = self.rates(~test)
             confidence[test] = [rates.get(self.actions[place].tool, lowest) for place in np.flatnonzero(test).tolist()]
-        return confidence
+        return self.cap(confidence, folds)
+
+    def repeat_rate(self, kept: NDArray[np.bool_]) -> float:
+        repeats = kept & self.repeats
+        return float(self.weights[repeats] @ self.labels[repeats]) / (float(self.weights[repeats].sum()) + SHRINK)
+
+    def cap(self, confidence: Floats, folds: Integers) -> Floats:
+        """Return the confidence of each action, but for a repeated call at most the rate of those in other tasks."""
+        capped = confidence.copy()
+        for test in _masks(folds):
+            repeats = test & self.repeats
+            capped[repeats] = np.minimum(confidence[repeats], self.repeat_rate(~test))
+        return capped
+
+    @property
+    def repeats(self) -> NDArray[np.bool_]:
+        return np.array([action.values[_REPEATS] > 0 for action in self.actions])
 
     def choose_penalty(self, folds: Integers) -> tuple[float, Floats]:
         """Return the penalty with the least log-loss out of fold, and its log-odds."""
@@ -421,9 +466,9 @@ class _Samples:
         return PENALTIES[best], logits[best]
 
     def model(self, regression: _Regression | None, gain: float | None, reason: str, confidence: Floats) -> ActionModel:
-        rates, _ = self.rates(np.ones(len(self.labels), dtype=bool))
+        whole = np.ones(len(self.labels), dtype=bool)
         counts = dict(Counter(action.tool for action in self.actions))
-        return ActionModel(rates, counts, regression, gain, reason, confidence)
+        return ActionModel(self.rates(whole)[0], counts, self.repeat_rate(whole), regression, gain, reason, confidence)
 
 
 def _masks(folds: Integers) -> Iterator[NDArray[np.bool_]]:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.exhaustive import examples
 
 from grace_kp.calibrate import _actions
 from grace_kp.calibrate._actions import ACTION_FEATURES, FREE, LOWERING, ActionFeatures, ActionHistory, fit_actions
+from tests.exhaustive import examples
 
 CALL = {"reservation_id": "AB1234", "amount": 120}
 EVENTS = {
@@ -30,6 +30,10 @@ def history_of(*events):
     for event in events:
         EVENTS[event](history)
     return history
+
+
+def test_repeated_calls_are_counted_whichever_they_are():
+    assert found("repeated_calls", "read", "read", "action") > found("repeated_calls", "read", "action") == 0
 
 
 def found(name, *events, **options):
@@ -175,6 +179,17 @@ def test_rates_are_shrunk_to_the_mean():
     assert {"often": 30, "once": 1} == model.counts
     mean = 20 / 31
     assert {"often": (20 + 10 * mean) / 40, "once": 10 * mean / 11} == pytest.approx(model.rates)
+
+
+def test_a_repeated_call_gets_no_more_than_repeated_calls_deserve():
+    """Without any such label it gets nothing, and the explanation says why."""
+    values = [float(name == "repeats") for name in ACTION_FEATURES]
+    repeated, first = ActionFeatures("tool", tuple(values)), with_errors("tool", 0.0)
+    model = fit_actions([first] * 20, [1.0] * 20, list(range(20)))
+    assert (0.0, 1.0) == (model.predict(repeated), model.predict(first))
+    assert "the same call already succeeded" == model.explain(repeated)[0][0]
+    model = fit_actions([*[first] * 20, *[repeated] * 5], [1.0] * 25, list(range(25)))
+    assert pytest.approx(5 / 15) == model.predict(repeated)
 
 
 def test_weights_count_labels():
