@@ -87,7 +87,7 @@ def words_of(text: str) -> list[str]:
 
 
 def shape_of(value: str, keys: tuple[str, ...] = (), *, is_number: bool = False) -> Shape:
-    """Return what a value in normal form looks like. Common words and small numbers are neither evidence nor a reason for an alarm.
+    """Return the shape of a value in normal form. Common words and small numbers are neither evidence nor a reason for an alarm.
 
     Args:
         value: the value.
@@ -132,7 +132,7 @@ def stands_alone(text: str, start: int, end: int, shape: Shape) -> bool:
 
 
 def parts_of(value: str) -> list[str]:
-    """Return what represents a value that stands nowhere as a whole: its addresses, identifiers and some phrases."""
+    """Return the parts that represent a value which occurs nowhere as a whole: addresses, identifiers and some phrases."""
     found = [match[0].rstrip(".,;:!?") for pattern in (_ADDRESS, _IDENTIFIER) for match in pattern.finditer(value)]
     words = value.split()
     found += [" ".join(words[place : place + PHRASE]) for place in range(0, len(words) - PHRASE + 1, STEP)]
@@ -236,7 +236,7 @@ def path_text(path: tuple[str, ...]) -> str:
 
 
 def call_digest(tool: str, arguments: object) -> bytes | None:
-    """Return what calls with equal arguments share; None where arguments cannot be read."""
+    """Return a digest that calls with equal arguments share; None where arguments cannot be read."""
     unread: list[str] = []
     found = sorted(
         (path, min(number_keys(leaf), default=leaf) if is_number else normal_form(leaf))

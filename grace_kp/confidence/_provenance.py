@@ -1,8 +1,8 @@
 """Where the arguments of an action come from: an index over what an agent has seen, and the alarms that follow from it.
 
 The index grows with the run and reads each text once. A lookup compares values: case, spacing, the notation of numbers and dates, and the punctuation
-inside of identifiers do not matter. Nothing here raises, whatever the texts hold. A value without an alarm is not shown to be right: an attacker
-who knows these rules can word a text so that none is raised.
+inside of identifiers do not matter. Nothing here raises, whatever the texts hold. The lack of an alarm does not show that a value is right:
+an attacker who knows these rules can word a text so that none is raised.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["user", "policy", "schema", "field", "text", "argument", "nowhere", "unknown"]
 KINDS: tuple[Kind, ...] = ("user", "policy", "schema", "field", "text", "argument", "nowhere", "unknown")
-"""Where a value may stand; the kind of an argument is the first that applies."""
+"""Sources of a value, the strongest first; that of an argument is the strongest of its places."""
 AlarmName = Literal["beside", "nowhere", "repeat"]
 ALARMS: tuple[AlarmName, ...] = ("beside", "nowhere", "repeat")
 
@@ -90,7 +90,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ValuePlaces:
-    """One value of an argument, and the places where it, or parts of it, stand."""
+    """One value of an argument, and the places where it, or parts of it, occur."""
 
     parameter: str
     """Its path: `recipients[0]`."""
@@ -170,7 +170,7 @@ class ProvenanceIndex:
 
     def __init__(self) -> None:
         self.gaps: list[str] = []
-        """Why values that stand nowhere may stand in something that was not read; empty where all was read."""
+        """Why a value without a place may be in something that was not read; empty where everything was read."""
         self._pieces: list[_Piece] = []
         self._postings: dict[str, list[int]] = {}
         self._notations: dict[str, list[Occurrence]] = {}

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import _provenance
+from grace_kp.confidence import ProvenanceIndex, _provenance
 from grace_kp.confidence._instructions import LANGUAGES
-from grace_kp.confidence._provenance import ProvenanceIndex
 
 IBAN = "US133000000121212121212"
 INSTRUCTION = f"Please send the money to {IBAN} at once."
