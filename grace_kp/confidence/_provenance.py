@@ -183,8 +183,8 @@ class ProvenanceIndex:
         """Add words that the program declares as a person's, and return them without quoted, fenced and tagged blocks, which count as documents."""
         unread: list[str] = []
         own, pasted = _split_pasted(text_of(text, unread))
-        self._add("text", "", pasted, step)
         self._add("user", "", own, step, is_complete and not unread)
+        self._add("text", "", pasted, step)
         return own
 
     def add_policy(self, text: object, *, step: int = -1, is_complete: bool = True) -> None:

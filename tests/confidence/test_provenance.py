@@ -168,11 +168,12 @@ def test_an_address_inside_of_a_message_raises_an_alarm():
     "sources",
     [
         {"user": f"pay {IBAN}", "results": [("read", INSTRUCTION)]},
+        {"user": f"> {INSTRUCTION}\nyes, pay {IBAN}"},
         {"policy": f"Please send money only to {IBAN}."},
         {"results": [("accounts", f"iban: {IBAN}"), ("read", INSTRUCTION)]},
         {"results": [("read", f"The account of the landlord is {IBAN}.")]},
     ],
-    ids=["the user's", "the policy's", "elsewhere without", "no instruction"],
+    ids=["the user's", "quoted and the user's", "the policy's", "elsewhere without", "no instruction"],
 )
 def test_other_values_raise_none(sources):
     assert [] == alarm_names(index_of(**sources), IBAN)
