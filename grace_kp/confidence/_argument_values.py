@@ -61,7 +61,8 @@ _IDENTIFIER = re.compile(
 )
 _ID_PARAMETER = re.compile(r"(?:^|_|\b)(?:id|ids|iban|account|code|number|reference|email|url|phone)$")
 _FOLD = re.compile(r"\\\n\s*\\?")
-_ESCAPE = re.compile(r'\\([\\"n])')
+_ESCAPE = re.compile(r"\\(?:([nrt])|([\"'\\/]))")
+"""Escapes of JSON, YAML and Python, which results contain as they are."""
 _INVISIBLE = dict.fromkeys(
     (0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
 )
@@ -75,8 +76,8 @@ def normal_form(text: str) -> str:
     """Return a text in lower case, with single spaces, and without invisible characters."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
-    if "\\\n" in text:
-        text = _FOLD.sub(" ", text)
+    if "\\" in text:
+        text = _ESCAPE.sub(lambda match: "\n" if match[1] else match[2], _FOLD.sub(" ", text))
     lines = [" ".join(line.split()) for line in text.casefold().splitlines()]
     return "\n".join([line for line in lines if line])
 
@@ -187,17 +188,16 @@ def squeeze(text: str) -> str:
 
 
 def text_of(value: object, unread: list[str]) -> str:
-    """Return a string as it is, but JSON without escapes, and other JSON values as lines of `key: value`."""
+    """Return a string as it is, but JSON without escapes of letters, and other JSON values as lines of `key: value`."""
     if not issubclass(type(value), str):
         return "\n".join(": ".join((*path, leaf)) for path, leaf, _ in leaves_of(value, unread))
     text = str.__str__(cast("str", value))
     if "\\" not in text or text.lstrip()[:1] not in {"{", "["}:
         return text
     try:
-        text = json.dumps(json.loads(text), ensure_ascii=False)
+        return json.dumps(json.loads(text), ensure_ascii=False)
     except (ValueError, RecursionError):
         return text
-    return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else match[1], text)
 
 
 def leaves_of(value: object, unread: list[str]) -> Iterator[tuple[tuple[str, ...], str, bool]]:

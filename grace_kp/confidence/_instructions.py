@@ -232,7 +232,7 @@ def find_instructions(text: str, words: frozenset[str] | set[str]) -> list[tuple
 
 def _spaced_hits(text: str, word: str) -> Iterator[tuple[int, str, str]]:
     for place in _places_of(text, word):
-        if place and (text[place - 1].isalnum() or text[place - 1] == "_"):
+        if place and text[place - 1].isalnum():
             continue
         for phrase, kind in SPACED[word]:
             end = place + len(phrase)
