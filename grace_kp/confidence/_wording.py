@@ -122,7 +122,7 @@ def stated_confidence(text: str) -> float | None:
     return value if 0 <= value <= 1 else None
 
 
-def words_of(words: str) -> set[str]:
+def terms_of(words: str) -> set[str]:
     """Return the distinct words of three or more characters, and each number, of a string that `plain` returned.
 
     Japanese is written without spaces; its words are taken to be all pairs of neighbouring characters.
