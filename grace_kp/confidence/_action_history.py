@@ -288,8 +288,8 @@ class RunReader:
         self._position = self._known = 0
         self._calls: dict[object, Entry] = {}
         """Calls by their step, until it is read."""
-        self._begun: dict[object, tuple[Entry, object, int]] = {}
-        """Entry, arguments and beginning of the calls that have not ended, by the id of the call."""
+        self._begun: dict[int, tuple[Entry, object, int]] = {}
+        """Entry, arguments and place in the order of the calls that have not ended, by their step."""
         self.names: set[object] = set()
         """Names of the tools whose calls are recorded."""
         self._agents: set[object] = set()
@@ -331,19 +331,19 @@ class RunReader:
         text, is_text = (content, True) if isinstance(content, str) else ("", False)
         place = number if is_first else -1
         if kind == "tool_call" and (call := self._calls.pop(number, None)):
-            self._begun[call.get("call_id")] = call, step.get("input"), history.index.mark()
+            self._begun[number] = call, step.get("input"), history.index.mark()
         elif kind == "observation":
-            begun = next((each for each in self._begun.values() if each[0].get("observation") == number), None)
+            begun = next((at for at, (call, _, _) in self._begun.items() if call.get("observation") == number), None)
             if begun is None:
                 history.add_result("", text, step=place, is_complete=is_text)
                 return
-            call, arguments, history.index.at = begun
-            del self._begun[call.get("call_id")]
+            call, arguments, order = self._begun.pop(begun)
             status, tool = call.get("status"), str(call.get("name"))
             has_failed = status in _FAILED
             succeeded = True if status == "ok" else False if has_failed else None
             self._look_inside(call, inside)
-            history.add_call(tool, arguments, step=place, has_succeeded=succeeded)
+            history.index.at = order
+            history.add_call(tool, arguments, step=begun if is_first else -1, has_succeeded=succeeded)
             history.index.at = None
             text = "" if call.get("call_id") in self._agents or status == "suspended" else text
             history.add_result(tool, text, step=place, has_failed=has_failed, is_complete=is_text)
@@ -355,7 +355,7 @@ class RunReader:
     def _look_inside(self, call: Entry, inside: Callable[[Entry], bool | None]) -> None:
         found = inside(call)
         if found is not None or call.get("call_id") in self._agents:
-            self._agents |= {call.get("call_id"), call.get("parent")}
+            self._agents |= {call.get("call_id"), call.get("parent")} - {None}
         if found is False:
             self._history.index.add_gap("a run nested in this one is not known here")
 
