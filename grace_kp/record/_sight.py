@@ -160,11 +160,9 @@ class _Reader(StepBuilder):
             self._take(event)
             if isinstance(event, Call):
                 self.begun[f"c{self.number(event)}"] = event
-        earlier = run.earlier or {}
-        nested = {each["id"]: each for found in (run.earlier_nested or {}).values() for each in found if each}
-        decisions = [*((earlier.get("grace") or {}).get("decisions") or ()), *run.decisions]
+        before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
         self.history.index.at = None
-        self.reading.read(self.steps, self.calls, decisions, lambda call: self._inside(call, nested))
+        self.reading.read(self.steps, self.calls, [*before, *run.decisions], self._inside)
         for step in self.steps[self.forgotten :]:  # what the index holds is not held twice
             step.pop("content", None)
             step.pop("input", None)
@@ -187,8 +185,8 @@ class _Reader(StepBuilder):
                 words(self.history.index, self.objective)
         self.history.index.at = None
 
-    def _inside(self, entry: Mapping[str, Any], nested: Mapping[str, Mapping[str, Any]]) -> bool | None:
+    def _inside(self, entry: Mapping[str, Any]) -> bool | None:
         call = self.begun.get(entry["call_id"])
         if call is None:  # from before the run was resumed
-            return self.history.read_nested(entry.get("child"), nested)
+            return False if "child" in entry else None
         return None if call.child is None else self.sight.read(call.child, self.history)
