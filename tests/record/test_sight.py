@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.confidence import history_of_document
-from grace_kp.record import _sight, current_run, history_of
+from grace_kp.record import _sight, _steps, current_run, history_of
 from grace_kp.testing import make_grace
 
 IBAN, OTHER = "DE89370400440532013000", "GB29NWBK60161331926819"
@@ -410,7 +410,7 @@ def test_a_failure_while_reading_is_a_gap_and_leaves_the_agent_alone(grace):
 
     with grace.run("go") as run:
         look()
-        with mock.patch.object(_sight._Reader, "_take", side_effect=RuntimeError("broken")):
+        with mock.patch.object(_steps.LiveReader, "_take", side_effect=RuntimeError("broken")):
             history = history_of(run)
         assert _sight.UNREAD in history.index.gaps
         assert ["unknown"] == kinds(history, "acc-9")
@@ -519,7 +519,7 @@ def test_each_event_is_read_once(grace):
         return f"acc-{number}"
 
     with grace.run("go") as run, mock.patch.object(
-        _sight._Reader, "_take", autospec=True, side_effect=_sight._Reader._take
+        _steps.LiveReader, "_take", autospec=True, side_effect=_steps.LiveReader._take
     ) as take:  # fmt: skip
         for number in range(3):
             look(number)
