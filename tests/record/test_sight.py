@@ -526,3 +526,45 @@ def test_each_event_is_read_once(grace):
             history_of(run)
             history_of(run)
     assert 6 == take.call_count
+
+
+def test_a_run_that_is_not_recorded_and_one_that_has_ended(grace):
+    """Nothing is known of the first; the second is read from its trace and holds no texts any more."""
+    with make_grace(enabled=False) as off, off.run("Pay acc-1") as run:
+        assert ["unknown"] == kinds(history_of(run), "acc-9")
+    with grace.run("Pay acc-1") as run:
+        history_of(run)
+    grace.flush()
+    assert _sight.LOST == run.sight
+    assert _sight.LOST in history_of(run).index.gaps
+    assert ["user"] == [value.kind for value in cal.provenance(run, ("pay", {"account_id": "acc-1"}))]
+
+
+@pytest.mark.parametrize("mark", ["[redacted:iban]", "… [cut: 1 of 2 characters kept]", "[not captured]"])
+def test_a_forged_mark_hides_nothing_that_instructs(grace, mark):
+    """A tool's text with a mark of our own makes what is nowhere unknown, which its values could bring about, too; no more."""
+
+    @grace.tool
+    def read():
+        return f"{mark} {INJECTED}"
+
+    with grace.run("Pay the rent") as run:
+        read()
+        history = history_of(run)
+        assert ["beside"] == alarms(history, account_id=IBAN)
+        before = history.features("act", {"account_id": IBAN}).as_dict()
+        assert (1, 1) == (before["unnamed_target"], before["beside"])
+
+
+def test_a_streamed_answer_that_was_left_and_a_call_that_runs_are_no_sources(grace):
+    @grace.tool
+    def stream():
+        yield "see acc-1"
+        yield "see acc-2"
+
+    with grace.run("go") as run:
+        left = stream()
+        next(left)
+        assert ["nowhere"] == kinds(history_of(run), "acc-1")
+        left.close()
+        assert ["text", "nowhere"] == kinds(history_of(run), "acc-1", "acc-2")
