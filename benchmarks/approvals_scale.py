@@ -361,10 +361,38 @@ def gates(folder: Path) -> dict[str, float]:
     for steps in (10, 1_000):
         spent[f"a later one in a run of {steps:,} searches"] = long(steps)
         spent[f"a later one in a nested run of {steps:,} searches"] = nested(steps)
+    for steps in (20, 200, 1_000):
+        plain_gate, with_alarms = warm_gates(grace, steps)
+        spent[f"silent gate in a run of {steps:,} steps"] = plain_gate
+        spent[f"the same with warm alarms, {with_alarms / plain_gate:.2f} times as long"] = with_alarms
     if inbox is not None:
         spent.update(inbox_gates(grace, inbox))
     grace.close()
     return spent
+
+
+def warm_gates(grace: gk.Grace, steps: int) -> tuple[float, float]:
+    """Return microseconds per call of a silent gate without and with alarms, in one run that has read results of 1 KB."""
+
+    @grace.tool
+    def read(n: int) -> dict[str, object]:
+        return {"order": f"A-{n:05}", "customer": f"c{n}@shop.example", "notes": "The parcel is on its way. " * 38}
+
+    def send(to: str, order: str) -> str:
+        return to
+
+    subjects = [grace.gate(unmeasured="silent", alarms=alarms, name="send")(send) for alarms in ("none", "all")]
+
+    @grace.agent(objective="Write to c7@shop.example about order A-00007")
+    def agent() -> list[float]:
+        for number in range(steps // 2):  # a call and its result
+            read(number)
+        for subject in subjects:
+            subject("c7@shop.example", "A-00007")
+        return [median_seconds(lambda: subject("c7@shop.example", "A-00007"), rounds=31) for subject in subjects]  # noqa: B023
+
+    without, with_alarms = agent()
+    return without * 1e6, with_alarms * 1e6
 
 
 def inbox_gates(grace: gk.Grace, inbox: Any) -> dict[str, float]:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         history_of_document,
     )
     from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
-    from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
+    from grace_kp.confidence._provenance import ALARMS, ActionAlarm, Place, ProvenanceIndex, ValuePlaces
     from grace_kp.confidence._wording import (
         count_phrases,
         is_empty_result,
@@ -90,6 +90,7 @@ __all__ = [
     "DynamicThresholds",
     "Evaluation",
     "LearnedProfile",
+    "Place",
     "Profile",
     "ProvenanceIndex",
     "RecordedEvidence",
@@ -130,7 +131,7 @@ _MODULES = {
     **dict.fromkeys(("ACTION_FEATURES", "FREE", "LOWERING", "ActionFeatures", "ActionHistory"), "_action_history"),
     **dict.fromkeys(("RunReader", "history_of_document"), "_action_history"),
     **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
-    **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),
+    **dict.fromkeys(("ALARMS", "ActionAlarm", "Place", "ProvenanceIndex", "ValuePlaces"), "_provenance"),
     **dict.fromkeys(("count_phrases", "is_empty_result", "plain"), "_wording"),
     **dict.fromkeys(("shows_failure", "shows_trouble", "stated_confidence", "terms_of"), "_wording"),
 }

@@ -235,6 +235,8 @@ class GatedCall:
     """How requests about the action are identified and kept; None where it cannot be asked about in an inbox."""
     schema: Callable[[], Mapping[str, Any]] = dict
     """Returns the JSON schema of the parameters, which edits in an inbox are checked with."""
+    has_own_schema: bool = True
+    """Whether the author of the program wrote the schema, so that its constants are sources of values."""
     lookup: Callable[[], Policy] | None = None
     operation: str = ""
     """Id of the last question about the call."""

@@ -26,6 +26,7 @@ from grace_kp.gating import (
 )
 from grace_kp.record import (
     AGENT,
+    UNREAD_RUN,
     attempt,
     current_run,
     gaps_of,
@@ -298,13 +299,7 @@ class Scope:
         names, run = case.policy.alarms, self._run
         if not names or run is None or not self._is_known(run):
             return ()
-        left_out = () if case.terms is None else case.terms.ignore
-        arguments = {
-            name: value if type(value) in _JSON else render(value)
-            for name, value in case.shown_arguments().items()
-            if name not in left_out
-        }
-        found = attempt("the origin of arguments", lambda: _examine(run, case.action, arguments))
+        found = attempt("the origin of arguments", lambda: _examine(run, case))
         if found is None:
             return (f"the origin of the arguments of {case.action} could not be looked up",)
         alarms, gaps = found
@@ -313,7 +308,7 @@ class Scope:
         counts["examined"] += 1
         counts.update({alarm.name for alarm in raised})
         case.alarms = tuple(dict.fromkeys((*case.alarms, *raised)))
-        return gaps if "nowhere" in names else ()
+        return gaps
 
     def _is_known(self, run: Run) -> bool:
         """Return whether anything is known of the run: it was not opened by the action alone."""
@@ -355,22 +350,34 @@ class Scope:
             keep_refusal(self._run, refusal)
 
 
-def _examine(run: Run, action: str, arguments: dict[str, object]) -> tuple[list[ActionAlarm], tuple[str, ...]]:
+def _examine(run: Run, case: GatedCall) -> tuple[list[ActionAlarm], tuple[str, ...]]:
     """Return the alarms of a call, and the arguments that may come from something that could not be read."""
     from grace_kp.confidence import ActionAlarm
 
     history = history_of(run)
     if history is None:
         return [], ()
-    features = history.features(action, arguments)
-    alarms = [replace(alarm, parameter=_plain_path(alarm.parameter)) for alarm in features.alarms]
-    if history.index.has_succeeded(
-        action, render(arguments, run.max_text)
-    ):  # a long argument is recorded up to a bound
-        alarms.append(ActionAlarm("repeat", tool=action))
-    unread = [each.parameter for each in features.places if each.kind == "unknown" and each.shape in _WEIGHTY]
-    why = "; ".join(history.index.gaps)
-    return alarms, tuple(f"where `{_plain_path(name)}` is from cannot be known: {why}" for name in unread[:1] if why)
+    left_out = () if case.terms is None else case.terms.ignore
+    arguments = {
+        name: value if type(value) in _JSON else render(value)
+        for name, value in case.shown_arguments().items()
+        if name not in left_out
+    }
+    found = history.features(case.action, arguments, schema=case.schema() if case.has_own_schema else None)
+    alarms = [replace(alarm, parameter=_plain_path(alarm.parameter)) for alarm in found.alarms]
+    # A recorded call has only those defaults that were passed.
+    passed = {name: value for name, value in arguments.items() if name in case.bound.arguments}
+    defaults = {name: parameter.default for name, parameter in case.signature.parameters.items()}
+    needed = {name: each for name, each in passed.items() if type(defaults[name]) not in _JSON or each != defaults[name]}
+    if any(history.index.has_succeeded(case.action, each) for each in (passed, needed) if each != arguments):
+        alarms.append(ActionAlarm("repeat", tool=case.action))
+    gaps = history.index.gaps
+    if UNREAD_RUN in gaps:
+        return alarms, (UNREAD_RUN,)
+    unread = [each.parameter for each in found.places if gaps and each.kind == "unknown" and each.shape in _WEIGHTY]
+    return alarms, tuple(
+        f"where `{_plain_path(name)}` is from cannot be known: {'; '.join(gaps)}" for name in unread[:1]
+    )
 
 
 def _plain_path(path: str) -> str:

@@ -365,6 +365,7 @@ class ToolCase:
             check=lambda changed: self.apply_edit(_flat(changed, signature)).problem,
             types=lambda: argument_types(self.tool),
             schema=lambda: edit_schema(self.tool, signature),
+            has_own_schema=not isinstance(getattr(self.tool, "args_schema", None), dict),  # as those of MCP servers are
             policy=self.policy,
             scope=self.scope,
             entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id),
