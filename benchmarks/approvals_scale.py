@@ -381,7 +381,8 @@ def warm_gates(grace: gk.Grace, steps: int) -> tuple[float, float]:
     def send(to: str, order: str) -> str:
         return to
 
-    subjects = [grace.gate(unmeasured="silent", alarms=alarms, name="send")(send) for alarms in ("none", "all")]
+    chosen = ("none", ("beside", "nowhere"))  # the same call again would raise `repeat`
+    subjects = [grace.gate(unmeasured="silent", alarms=alarms, name="send")(send) for alarms in chosen]
 
     @grace.agent(objective="Write to c7@shop.example about order A-00007")
     def agent() -> list[float]:

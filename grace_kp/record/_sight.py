@@ -162,12 +162,14 @@ class _Reader(StepBuilder):
                 self.sight.read(inner, self.history)  # it may go on after its call
             if has_ended:
                 del self.begun[name]
+        self.history.index.at = self.order
         for words in (run.preamble or [])[self.preamble :]:
             self.preamble += 1
             if isinstance(words, str):
-                self.history.index.add_policy(words, order=self.order)
+                self.history.index.add_policy(words)
             else:
-                words(self.history.index, self.order, run.via is None)
+                words(self.history.index, run.via is None)
+        self.history.index.at = None
 
     def _inside(self, entry: Mapping[str, Any], nested: Mapping[str, Mapping[str, Any]]) -> bool | None:
         call = self.begun.get(entry["call_id"])
