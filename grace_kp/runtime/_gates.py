@@ -60,9 +60,9 @@ if TYPE_CHECKING:
 
 _JSON = frozenset({str, int, float, bool, type(None), list, dict})
 """Types of arguments whose origin is looked up as they are; others in the form that traces hold."""
-_WEIGHTY = frozenset({"identifier", "address"})
-"""Shapes of values that come from somewhere."""
 _PATH = re.compile(r"[^\W\d]\w{0,59}(?:(?:\.[^\W\d]\w{0,39}|\[\d{1,5}\])(?![^.\[]))*")
+MAX_TOOL = 100
+"""Characters of a tool's name in an alarm; a model may call tools by any name."""
 NOT_JUDGED = "this gate asks for a judgement and got none"
 """A gap: an agent that makes its judge fail must not be better off than one that is judged badly."""
 
@@ -302,11 +302,10 @@ class Scope:
         found = attempt("the origin of arguments", lambda: _examine(run, case))
         if found is None:
             return (f"the origin of the arguments of {case.action} could not be looked up",)
-        alarms, gaps = found
-        raised = dict.fromkeys(alarm for alarm in alarms if alarm.name in names)
+        raised = [alarm for alarm in found[0] if alarm.name in names]
         self._gates.alarm_counts.update({"examined", *(alarm.name for alarm in raised)})
         case.alarms = tuple(dict.fromkeys((*case.alarms, *raised)))
-        return gaps
+        return found[1]
 
     def _is_known(self, run: Run) -> bool:
         """Return whether anything is known of the run: it was not opened by the action alone."""
@@ -364,7 +363,7 @@ def _examine(run: Run, case: GatedCall) -> tuple[list[ActionAlarm], tuple[str, .
     defaults = {name: each.default for name, each in case.signature.parameters.items() if type(each.default) in _JSON}
     schema = {"declared": case.own_schema(), "defaults": {name: {"default": each} for name, each in defaults.items()}}
     found = history.features(case.action, arguments, schema=schema)
-    alarms = [replace(alarm, parameter=_plain_path(alarm.parameter)) for alarm in found.alarms]
+    alarms = [replace(each, parameter=_plain_path(each.parameter), tool=each.tool[:MAX_TOOL]) for each in found.alarms]
     # A recorded call has only those defaults that were passed.
     passed = {name: value for name, value in arguments.items() if name in case.bound.arguments}
     needed = {name: value for name, value in passed.items() if name not in defaults or value != defaults[name]}
@@ -373,7 +372,11 @@ def _examine(run: Run, case: GatedCall) -> tuple[list[ActionAlarm], tuple[str, .
     gaps = history.index.gaps
     if UNREAD_RUN in gaps:
         return alarms, (UNREAD_RUN,)
-    unread = [each.parameter for each in found.places if gaps and each.kind == "unknown" and each.shape in _WEIGHTY]
+    unread = [
+        each.parameter
+        for each in found.places
+        if gaps and each.kind == "unknown" and each.shape in {"identifier", "address"}
+    ]
     return alarms, tuple(
         f"where `{_plain_path(name)}` is from cannot be known: {'; '.join(gaps)}" for name in unread[:1]
     )

@@ -489,3 +489,15 @@ def test_constants_of_the_program_raise_no_alarm():
             deploy("us-east-11", "ACC-991818")
     assert [[], []] == [alarm_names(entry) for entry in run.trace.decisions[:2]]
     assert run.trace.decisions[2].level == "confirm"
+
+
+def test_a_replay_under_a_milder_profile_keeps_the_alarm():
+    """It asks about the same call."""
+    desk = Desk()
+    with desk.grace.run("Write to ana@shop.example") as run:
+        desk.read_letter()
+        for recipient in ("ana@shop.example", "evil@attacker.example"):
+            with contextlib.suppress(gk.ActionCancelled):
+                desk.send(recipient)
+    report = gk.calibrate.replay([run.trace], gk.Thresholds(silent=0.0, notify=0.0, confirm=0.0))
+    assert "the levels never differ" in str(report)
