@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_KEPT = 20_000
 """Events of nested runs that have ended which the outermost run keeps until a gate asks."""
 LOST = "what a run inside or around this one recorded was released before a gate asked"
+UNTOLD = "the instructions that the model was given before this run was resumed are not known"
 UNREAD = "what the run has seen could not be read"
 
 
@@ -146,6 +147,8 @@ class _Reader(StepBuilder):
         if root is run:
             is_agent = run.spec.kind == AGENT and run.via_trace is None
             history.add_objective(self.objective, run.name, is_agent=is_agent)
+        if run.earlier is not None and not run.preamble and (run.earlier.get("grace") or {}).get("model_calls"):
+            history.index.add_gap(UNTOLD)
         self.preamble = 0
         self.order = history.index.mark()
         """The place of what the agent was told first."""
