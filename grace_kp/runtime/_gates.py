@@ -297,7 +297,7 @@ class Scope:
     def find_alarms(self, case: GatedCall) -> tuple[str, ...]:
         """Look for alarms about the arguments of a call, and add them to it; return why one could not be looked for."""
         names, run = case.policy.alarms, self._run
-        if not names or run is None or not self._is_known(run):
+        if not names or run is None or not self._is_known():
             return ()
         found = attempt("the origin of arguments", lambda: _examine(run, case))
         if found is None:
@@ -307,14 +307,14 @@ class Scope:
         case.alarms = tuple(dict.fromkeys((*case.alarms, *raised)))
         return found[1]
 
-    def _is_known(self, run: Run) -> bool:
-        """Return whether anything is known of the run: it was not opened by the action alone."""
-        return bool(self._steps) or run.spec.kind == AGENT
+    def _is_known(self) -> bool:
+        """Return whether anything is known of a run: there is one, and the action alone did not open it."""
+        return self._run is not None and (bool(self._steps) or self._run.spec.kind == AGENT)
 
     def _document(self) -> dict[str, Any] | None:
         """Return the run so far; None where nothing is known of it, because the action alone opened it or because it is not recorded."""
         run = self._run
-        return self._gates.document(run) if run is not None and self._is_known(run) else None
+        return self._gates.document(run) if run is not None and self._is_known() else None
 
     def evidence(self) -> RunEvidence:
         """Return the evidence of the run and of those around and inside it, and count its steps."""
@@ -372,14 +372,10 @@ def _examine(run: Run, case: GatedCall) -> tuple[list[ActionAlarm], tuple[str, .
     gaps = history.index.gaps
     if UNREAD_RUN in gaps:
         return alarms, (UNREAD_RUN,)
-    unread = [
-        each.parameter
-        for each in found.places
-        if gaps and each.kind == "unknown" and each.shape in {"identifier", "address"}
-    ]
-    return alarms, tuple(
-        f"where `{_plain_path(name)}` is from cannot be known: {'; '.join(gaps)}" for name in unread[:1]
-    )
+    unknown = [each for each in found.places if each.kind == "unknown" and each.shape in {"identifier", "address"}]
+    if not gaps or not unknown:
+        return alarms, ()
+    return alarms, (f"where `{_plain_path(unknown[0].parameter)}` is from cannot be known: {'; '.join(gaps)}",)
 
 
 def _plain_path(path: str) -> str:
