@@ -21,7 +21,7 @@ from grace_kp.errors import (
     brief,
 )
 from grace_kp.gating._case import Consent, HeldRefusal, consent_to_changes
-from grace_kp.gating._decision import FACTS, Decision, read_alarms
+from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
 from grace_kp.gating._inquiry import Inquiry, file_and_wait, response_from
@@ -45,6 +45,7 @@ from grace_kp.gating._request import (
     for_reviewer,
     name_of,
     new_request_id,
+    read_alarms,
     record_notice,
     unseen_problem,
 )
