@@ -501,3 +501,24 @@ def test_a_replay_under_a_milder_profile_keeps_the_alarm():
                 desk.send(recipient)
     report = gk.calibrate.replay([run.trace], gk.Thresholds(silent=0.0, notify=0.0, confirm=0.0))
     assert "the levels never differ" in str(report)
+
+
+def test_arguments_that_change_while_they_are_looked_up_do_not_run(monkeypatch):
+    """What was examined is what runs."""
+    from grace_kp.record import history_of
+
+    ran, to = [], ["ana@shop.example"]
+
+    def look_up(run):
+        to[:] = ["bob@nowhere.example"]
+        return history_of(run)
+
+    grace = make_grace(unmeasured="silent")
+    send = grace.gate(name="send", alarms="all")(lambda to: ran.append([*to]))
+    monkeypatch.setattr("grace_kp.runtime._gates.history_of", look_up)
+    with grace.run("Write to ana@shop.example") as run:
+        grace.thought("whom?")
+        with pytest.raises(gk.ActionCancelled, match="changed while the decision was made"):
+            send(to)
+    assert ran == []
+    assert run.trace.decisions[0].outcome == "cancelled"
