@@ -36,7 +36,16 @@ from grace_kp.gating._outcome import (
 )
 from grace_kp.gating._paused import PausedInquiry, Questions
 from grace_kp.gating._policy import Policy, PolicySet
-from grace_kp.gating._request import ConfirmationFlow, InterventionRequest, InterventionResponse, Reviewer
+from grace_kp.gating._request import (
+    ConfirmationFlow,
+    InterventionRequest,
+    InterventionResponse,
+    Reviewer,
+    alarm_sentences,
+    approval_alarms,
+    approval_places,
+    read_alarms,
+)
 from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
 from grace_kp.gating.reviewers import ConsoleReviewer, InboxReviewer
 
@@ -87,6 +96,9 @@ __all__ = [
     "Terms",
     "Unknown",
     "Work",
+    "alarm_sentences",
+    "approval_alarms",
+    "approval_places",
     "attempt",
     "audit_probability",
     "changed_arguments",
@@ -102,6 +114,7 @@ __all__ = [
     "plain",
     "problem_with",
     "raise_or_return",
+    "read_alarms",
     "recorded_arguments",
     "resumable",
     "state_approval",
