@@ -190,7 +190,7 @@ class Run:
     """
 
     __slots__ = (
-        "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
+        "__weakref__", "_id", "asked", "attributes", "began", "capture", "checks", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "node", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "prepared",
         "reading", "refusal", "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",
@@ -214,6 +214,8 @@ class Run:
         self.via_trace: str | None = None
         self.events: list[Event] = []
         self.decisions: list[dict[str, Any]] = []
+        self.checks: list[Callable[[str], object]] = []
+        """Called with the id of the trace once it is stored: labels that follow from the results of gated actions."""
         self.attributes: Attributes | None = None
         self.document: bytes | None = None
         self.earlier: dict[str, Any] | None = None

@@ -7,6 +7,7 @@ file, each row that cannot be stored is reported with its line, and the others a
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import re
 import time
@@ -14,21 +15,23 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import idempotency_key_of
-from grace_kp.errors import InvalidRecord, StoreError, UnknownTrace, brief, check_unit
+from grace_kp.errors import ApprovalError, InvalidRecord, StoreError, UnknownTrace, brief, check_unit
 from grace_kp.gating import audit_probability
-from grace_kp.record import finish_late
+from grace_kp.record import attempt, finish_late, note
 from grace_kp.runtime._promise import count_labels
 from grace_kp.settings import Settings
-from grace_kp.store import PROGRAM, RESERVED, FeedbackEntry, action_name, to_bytes
+from grace_kp.store import CHECK, PROGRAM, RESERVED, REVERSAL, FeedbackEntry, action_name, to_bytes
 from grace_kp.trace import TooLong, cut, label, lines_of, redact_text, storable, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
+    from grace_kp.runtime._gates import Gates, GateSpec
     from grace_kp.runtime._writer import Writer
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
@@ -243,6 +246,58 @@ def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[st
         f"no trace {entry.trace} in the store: it was deleted, sampled out or never recorded, or its run is still open",
         entry.trace,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLabels:
+    """The labels that follow from a gated action that has returned: by its check, and of the action that it undid.
+
+    They are stored when the run is, in the thread of the hooks, so that no agent waits for a check. They are those of a program, and count
+    only where there is no other label.
+    """
+
+    gates: Gates
+    spec: GateSpec
+    entry: Mapping[str, Any]
+    arguments: Mapping[str, object]
+    result: object
+
+    def store(self, trace_id: str) -> None:
+        """Store them, now that the trace is stored."""
+        check, undone = self.spec.check, self.arguments.get(self.spec.undoes or "")
+        if check is not None:
+            arguments = (self.arguments,) if takes(check, 2) else ()
+            correct = attempt(f"the check of {self.entry['action']}", partial(check, self.result, *arguments))
+            approval = self.entry.get("approval") or {}
+            if correct is not None and not isinstance(correct, bool):
+                note("an outcome check", f"returned a {type(correct).__name__}, and not True, False or None")
+            elif correct is not None and not (approval and self._label(approval["id"], correct, CHECK)):
+                self._label(self.entry["id"], correct, CHECK, trace_id)
+        if undone is not None and not (
+            isinstance(undone, str)
+            and (self._label(undone, False, REVERSAL, trace_id) or self._label(undone, False, REVERSAL))
+        ):
+            note("a reversal", f"{self.spec.undoes} names no action of this run, and no approval of another run")
+
+    def _label(self, action: str, correct: bool, source: str, trace_id: str | None = None) -> bool:
+        """Label an action of a run, by default of that which asked for the approval with this id; return whether there is one."""
+        try:
+            trace_id = trace_id or self.gates.inbox.requests.get(action).run_id or ""
+            at_ns = self.gates.recorder.wall_clock()
+            entry = feedback_entry(trace_id, correct, source, probability=1.0, at_ns=at_ns, action=action)
+            store: Any = self.gates.store()
+            return not add_feedback(store, [mark_program(resolve_action(store, entry))])
+        except (ValueError, ApprovalError):  # no such action or approval
+            return False
+
+
+def takes(function: Callable[..., object], count: int) -> bool:
+    """Return whether a function can be called with this many positional arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except (TypeError, ValueError):  # a function in C may have no signature
+        return False
+    return True
 
 
 COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability", "program", "action")

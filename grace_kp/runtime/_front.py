@@ -257,6 +257,8 @@ class Front(ABC):
         sealed: Iterable[str] = (),
         version: str | None = None,
         unmeasured: Unmeasured | None = None,
+        check: Callable[..., bool | None] | None = None,
+        undoes: str | None = None,
     ) -> GateDecorator: ...
     def gate(
         self,
@@ -274,6 +276,8 @@ class Front(ABC):
         sealed: Iterable[str] = (),
         version: str | None = None,
         unmeasured: Unmeasured | None = None,
+        check: Callable[..., bool | None] | None = None,
+        undoes: str | None = None,
     ) -> Any:
         """Gate an action: run it silently, with a notice, after a person confirms, or only with a person's help.
 
@@ -304,16 +308,26 @@ class Front(ABC):
             version: version of the action; an approval of another version does not entitle to run. A hash of the signature when None.
             unmeasured: the level of a call about which nothing was measured: `confirm`, `notify` or `silent`. Where several places state
                 it, the stricter applies; `confirm` where none does.
+            check: states by the result whether the action was right: `check(result)`, or `check(result, arguments)` with the arguments by
+                name. True, False or None (unknown) becomes a label of the action with the source `check`. It is called on a background
+                thread once the run is stored, also for an action that is carried out after its approval. It must be a plain function;
+                its errors are logged and have no other effect. Such a label counts where no other does, and never in a promise.
+            undoes: the parameter that names the action which this one undoes, by its idempotency key, the id of its decision or of its tool
+                call in the same run, or by the id of its approval in any run. When this action has returned, that one gets the label
+                wrong, with the source `reversal`. Such a label, too, is only for fitting.
 
         Raises:
             ValueError: `judge` or another argument has a value that cannot be used, or the runtime's policy and this one name groups that
                 have none in common.
-            GateError: the action is a generator function or a class; `identity`, `key`, `ignore` or `sealed` names a parameter that it does
-                not have; or its InboxReviewer has `wait="raise"` without a key.
+            TypeError: `check` is not a plain function.
+            GateError: the action is a generator function or a class; `identity`, `key`, `ignore`, `sealed` or `undoes` names a parameter
+                that it does not have; or its InboxReviewer has `wait="raise"` without a key.
         """
 
         if judge not in {"always", "when_needed", "never"}:
             raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
+        if check is not None and (not callable(check) or is_async(check)):
+            raise TypeError(f"check must be a plain function that takes the result, not {check!r:.60}")
 
         from grace_kp.gating import Policy
         from grace_kp.runtime._gates import GateSpec, gate_action
@@ -329,6 +343,8 @@ class Front(ABC):
             judge=judge,
             identity=identity,
             stated={"key": key, "ignore": ignore, "sealed": sealed, "version": version},
+            check=check,
+            undoes=undoes,
         )
 
         def guard(target: object) -> Any:

@@ -13,7 +13,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -244,10 +244,13 @@ class Pipeline(Resident):
             if not awaits and (run.keep or run.capture is not None):
                 run.document = record.data
             self._close_superseded(document)
+        labels, calls_hooks = take_checks(run, record.id), record.status != SUSPENDED
         if awaits:
-            return record, Completion(record.data, document, awaits, prepared.texts, run, judgement=judgement)
-        if (self.hooks or self.collectors) and record.status != SUSPENDED:
-            return record, Completion(record.data)
+            return record, Completion(
+                record.data, document, awaits, prepared.texts, run, judgement=judgement, labels=labels
+            )
+        if labels or ((self.hooks or self.collectors) and calls_hooks):
+            return record, Completion(record.data, labels=labels, calls_hooks=calls_hooks)
         return record, None
 
     def _plan(
@@ -355,7 +358,9 @@ class Pipeline(Resident):
         return root.sample >= self._settings.sample_rate
 
     def _hand_out(self, completion: Completion) -> None:
-        if completion.is_adopted or not (self.hooks or self.collectors):
+        for label in completion.labels:
+            attempt("a label by the result of an action", label)
+        if completion.is_adopted or not (completion.calls_hooks and (self.hooks or self.collectors)):
             return
         from grace_kp.trace import ReasoningTrace
 
@@ -375,6 +380,14 @@ class Pipeline(Resident):
                 note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
         for collector in tuple(self.collectors):
             collector.append(trace)
+
+
+def take_checks(run: Run | None, trace_id: str) -> list[Callable[[], object]]:
+    """Return what labels the actions of a run by their results, and let go of the results."""
+    checks: list[Callable[[str], object]] = []
+    if run is not None:
+        checks, run.checks = run.checks, checks
+    return [partial(check, trace_id) for check in checks]
 
 
 def record_of(document: dict[str, Any], *, awaits: Collection[str] = (), completes: bool = False) -> Record:
