@@ -206,8 +206,8 @@ def audit_problem(store: Store, entry: FeedbackEntry) -> str:
     decisions = (trace.grace or {}).get("decisions")
     found = [item for item in decisions if isinstance(item, dict)] if isinstance(decisions, list) else []
     if entry.action:
-        entries = [decision.data for decision in trace.decisions]
-        found = [item for place, item in enumerate(entries) if action_name(item, place) == entry.action]
+        entries = enumerate(trace.decisions)
+        found = [{**item.data} for place, item in entries if action_name(item.data, place) == entry.action]
     if audit_probability(found) is not None:
         return ""
     return (
