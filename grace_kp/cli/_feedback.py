@@ -78,23 +78,30 @@ def feedback(
     stated["identifiers"] = PrivacyLevel(Settings.load().privacy_level).hides_identifiers
     try:
         if file is None:
-            _label(target, str(id), str(correct), {**stated, "action": action}, as_json=as_json)
+            _label(target, str(id), str(correct), stated, action, as_json=as_json)
         else:
             _label_all(target, file, stated, as_json=as_json)
     finally:
         target.close()
 
 
-def _label(store: Store, name: str, correct: str, stated: dict[str, Any], *, as_json: bool) -> None:
+def _label(store: Store, name: str, correct: str, stated: dict[str, Any], action: str | None, *, as_json: bool) -> None:
     import json
 
-    from grace_kp.runtime import add_feedback, audit_problem, feedback_entry, resolve_action, stated_correct
+    from grace_kp.runtime import (
+        add_feedback,
+        audit_problem,
+        feedback_entry,
+        mark_action,
+        resolve_action,
+        stated_correct,
+    )
 
     label: Any = stated_correct(correct)
     if isinstance(label, str):
         raise ValueError(f"the label must be correct, wrong, or a number from 0 to 1 (got {label!r:.60})")
-    feedback_entry("kp:trace:checked-before-the-look-up", label, **stated)
-    entry = resolve_action(store, feedback_entry(find(store, name).id, label, **stated))
+    mark_action(feedback_entry("kp:trace:checked-before-the-look-up", label, **stated), action)
+    entry = resolve_action(store, mark_action(feedback_entry(find(store, name).id, label, **stated), action))
     problem = audit_problem(store, entry)
     if problem:
         raise ValueError(problem.replace("probability=…", "--probability"))

@@ -31,7 +31,7 @@ from grace_kp.trace import TooLong, cut, label, lines_of, redact_text, storable,
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-    from grace_kp.runtime._gates import Gates, GateSpec
+    from grace_kp.approvals import Inbox
     from grace_kp.runtime._writer import Writer
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
@@ -59,9 +59,8 @@ def feedback_entry(
     probability: float | None = None,
     identifiers: bool = False,
     at_ns: int | None = None,
-    action: str | int | None = None,
 ) -> FeedbackEntry:
-    """Return the label of one trace, or with `action` of one of its actions as `find_action` knows it; checked and without secrets."""
+    """Return the label of one trace, checked and without secrets."""
     if not isinstance(trace_id, str) or not trace_id:
         raise ValueError(f"trace_id must be the id of a trace (got {brief(trace_id)})")
     if not isinstance(source, str) or not _SOURCE.fullmatch(source):
@@ -90,21 +89,21 @@ def feedback_entry(
         if not probability:
             raise ValueError("probability must be above 0: a run that could not be chosen cannot have a label")
         entry["probability"] = probability
-    if action is not None:
-        entry["action"] = action = _action_name(action)
     name = trace_id if trace_id.startswith(PREFIX) else PREFIX + trace_id
-    return FeedbackEntry(name, at / 1e6, source, to_bytes(entry), action or "")
+    return FeedbackEntry(name, at / 1e6, source, to_bytes(entry))
 
 
-def _action_name(action: object) -> str:
-    if isinstance(action, str) and 0 < len(action.strip()) <= MAX_ACTION:
-        return action.strip()
-    if type(action) is int and action > 0:
-        return str(action)
-    raise ValueError(
-        "action must be the id of a decision, of its approval or of its tool call, or the number of the action in the run, from 1 on "
-        f"(got {brief(action)})"
-    )
+def mark_action(entry: FeedbackEntry, action: object) -> FeedbackEntry:
+    """Return a label as that of an action, which `find_action` knows; as it is for None."""
+    if action is None:
+        return entry
+    name = str(action) if type(action) is int and action > 0 else action
+    if not isinstance(name, str) or not 0 < len(name.strip()) <= MAX_ACTION:
+        raise ValueError(
+            "action must be the id of a decision, of its approval or of its tool call, or the number of the action in the run, from 1 on "
+            f"(got {brief(action)})"
+        )
+    return replace(entry, action=name.strip(), data=to_bytes({**json.loads(entry.data), "action": name.strip()}))
 
 
 def find_action(trace: ReasoningTrace, action: str) -> str:
@@ -145,8 +144,7 @@ def resolve_action(store: Store, entry: FeedbackEntry) -> FeedbackEntry:
     trace = store.get(entry.trace) if entry.action else None
     if trace is None:
         return entry
-    found = find_action(trace, entry.action)
-    return replace(entry, action=found, data=to_bytes({**json.loads(entry.data), "action": found}))
+    return mark_action(entry, find_action(trace, entry.action))
 
 
 def program_problem(source: object, probability: float | None) -> str:
@@ -256,15 +254,18 @@ class ResultLabels:
     only where there is no other label.
     """
 
-    gates: Gates
-    spec: GateSpec
+    store: Callable[[], object]
+    inbox: Callable[[], Inbox]
+    check: Callable[..., object] | None
+    undone: object
+    """What names the action that was undone; None where there is none."""
     entry: Mapping[str, Any]
     arguments: Mapping[str, object]
     result: object
 
-    def store(self, trace_id: str) -> None:
+    def write(self, trace_id: str) -> None:
         """Store them, now that the trace is stored."""
-        check, undone = self.spec.check, self.arguments.get(self.spec.undoes or "")
+        check, undone = self.check, self.undone
         if check is not None:
             arguments = (self.arguments,) if takes(check, 2) else ()
             correct = attempt(f"the check of {self.entry['action']}", partial(check, self.result, *arguments))
@@ -273,20 +274,18 @@ class ResultLabels:
                 note("an outcome check", f"returned a {type(correct).__name__}, and not True, False or None")
             elif correct is not None and not (approval and self._label(approval["id"], correct, CHECK)):
                 self._label(self.entry["id"], correct, CHECK, trace_id)
-        if undone is not None and not (
-            isinstance(undone, str)
-            and (self._label(undone, False, REVERSAL, trace_id) or self._label(undone, False, REVERSAL))
-        ):
-            note("a reversal", f"{self.spec.undoes} names no action of this run, and no approval of another run")
+        # The number of a refund, say, is not that of an action in the run.
+        runs = (trace_id, None) if isinstance(undone, str) and not undone.isdecimal() else ()
+        if undone is not None and not any(self._label(undone, False, REVERSAL, run) for run in runs):
+            note("a reversal", f"{self.entry['action']} names no action of its run, and no approval of another run")
 
     def _label(self, action: str, correct: bool, source: str, trace_id: str | None = None) -> bool:
         """Label an action of a run, by default of that which asked for the approval with this id; return whether there is one."""
         try:
-            trace_id = trace_id or self.gates.inbox.requests.get(action).run_id or ""
-            at_ns = self.gates.recorder.wall_clock()
-            entry = feedback_entry(trace_id, correct, source, probability=1.0, at_ns=at_ns, action=action)
-            store: Any = self.gates.store()
-            return not add_feedback(store, [mark_program(resolve_action(store, entry))])
+            trace_id = trace_id or self.inbox().requests.get(action).run_id or ""
+            entry = mark_program(feedback_entry(trace_id, correct, source, probability=1.0))
+            store: Any = self.store()
+            return not add_feedback(store, [resolve_action(store, mark_action(entry, action))])
         except (ValueError, ApprovalError):  # no such action or approval
             return False
 
@@ -446,7 +445,8 @@ def _row(row: Mapping[str, Any], line: int, name: str, defaults: Mapping[str, An
     try:
         if not isinstance(is_program, bool):
             raise ValueError(f"program must be true or false (got {brief(is_program)})")
-        entry = feedback_entry(**{**defaults, **known})
+        action = known.pop("action", None)
+        entry = mark_action(feedback_entry(**{**defaults, **known}), action)
         return LabelRow(mark_program(entry) if is_program else entry, line)
     except ValueError as error:
         return InvalidRecord(str(error), file=name, line=line)

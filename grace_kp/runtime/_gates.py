@@ -347,8 +347,10 @@ def gate_action(
         if (run := current_run()) is not None:
             from grace_kp.runtime._feedback import ResultLabels
 
-            arguments = case.shown_arguments(bound)
-            run.checks.append(ResultLabels(gates(), spec, case.entry.fields, arguments, result).store)
+            here, arguments, entry = gates(), case.shown_arguments(bound), case.entry.fields
+            undone = None if spec.undoes is None else arguments.get(spec.undoes)
+            labels = ResultLabels(here.store, here.lazy_inbox.get, spec.check, undone, entry, arguments, result)
+            run.checks.append(labels.write)
 
     behind = GatedAction(
         action,
