@@ -275,8 +275,10 @@ class ResultLabels:
             elif correct is not None and not (approval and self._label(approval["id"], correct, CHECK)):
                 self._label(self.entry["id"], correct, CHECK, trace_id)
         # The number of a refund, say, is not that of an action in the run.
-        runs = (trace_id, None) if isinstance(undone, str) and not undone.isdecimal() else ()
-        if undone is not None and not any(self._label(undone, False, REVERSAL, run) for run in runs):
+        names = [undone] if isinstance(undone, str) and not undone.isdecimal() else []
+        if undone is not None and not any(
+            self._label(name, False, REVERSAL, run) for name in names for run in (trace_id, None)
+        ):
             note("a reversal", f"{self.entry['action']} names no action of its run, and no approval of another run")
 
     def _label(self, action: str, correct: bool, source: str, trace_id: str | None = None) -> bool:
