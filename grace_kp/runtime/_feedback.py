@@ -136,15 +136,9 @@ def _ids_of(decision: Mapping[str, Any]) -> list[object]:
 
 
 def resolve_action(store: Store, entry: FeedbackEntry) -> FeedbackEntry:
-    """Return the label of an action with the id of its decision; any other label, and one whose trace is not stored, as it is.
-
-    Raises:
-        ValueError: see `find_action`.
-    """
+    """Return the label of an action with the id that `find_action` finds; any other, and one whose trace is not stored, as it is."""
     trace = store.get(entry.trace) if entry.action else None
-    if trace is None:
-        return entry
-    return mark_action(entry, find_action(trace, entry.action))
+    return entry if trace is None else mark_action(entry, find_action(trace, entry.action))
 
 
 def program_problem(source: object, probability: float | None) -> str:
@@ -254,7 +248,7 @@ class ResultLabels:
     only where there is no other label.
     """
 
-    store: Callable[[], object]
+    store: Callable[[], Any]
     inbox: Callable[[], Inbox]
     check: Callable[..., object] | None
     undone: object
@@ -267,38 +261,29 @@ class ResultLabels:
         """Store them, now that the trace is stored."""
         check, undone = self.check, self.undone
         if check is not None:
-            arguments = (self.arguments,) if takes(check, 2) else ()
-            correct = attempt(f"the check of {self.entry['action']}", partial(check, self.result, *arguments))
+            correct = attempt(f"the check of {self.entry['action']}", partial(self._ask, check))
             approval = self.entry.get("approval") or {}
             if correct is not None and not isinstance(correct, bool):
                 note("an outcome check", f"returned a {type(correct).__name__}, and not True, False or None")
             elif correct is not None and not (approval and self._label(approval["id"], correct, CHECK)):
                 self._label(self.entry["id"], correct, CHECK, trace_id)
         # The number of a refund, say, is not that of an action in the run.
-        names = [undone] if isinstance(undone, str) and not undone.isdecimal() else []
-        if undone is not None and not any(
-            self._label(name, False, REVERSAL, run) for name in names for run in (trace_id, None)
-        ):
+        name = undone if isinstance(undone, str) and not undone.isdecimal() else ""
+        if undone is not None and not any(self._label(name, False, REVERSAL, run) for run in (trace_id, None)):
             note("a reversal", f"{self.entry['action']} names no action of its run, and no approval of another run")
+
+    def _ask(self, check: Callable[..., object]) -> object:
+        takes_arguments = len(inspect.signature(check).parameters) > 1
+        return check(self.result, self.arguments) if takes_arguments else check(self.result)
 
     def _label(self, action: str, correct: bool, source: str, trace_id: str | None = None) -> bool:
         """Label an action of a run, by default of that which asked for the approval with this id; return whether there is one."""
         try:
-            trace_id = trace_id or self.inbox().requests.get(action).run_id or ""
-            entry = mark_program(feedback_entry(trace_id, correct, source, probability=1.0))
-            store: Any = self.store()
+            found: Any = trace_id or self.inbox().requests.get(action).run_id
+            entry, store = mark_program(feedback_entry(found, correct, source, probability=1.0)), self.store()
             return not add_feedback(store, [resolve_action(store, mark_action(entry, action))])
         except (ValueError, ApprovalError):  # no such action or approval
             return False
-
-
-def takes(function: Callable[..., object], count: int) -> bool:
-    """Return whether a function can be called with this many positional arguments."""
-    try:
-        inspect.signature(function).bind(*[None] * count)
-    except (TypeError, ValueError):  # a function in C may have no signature
-        return False
-    return True
 
 
 COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability", "program", "action")

@@ -240,11 +240,13 @@ class Pipeline(Resident):
         if resumed and self._conversations.has_rival(document):
             document["id"] = self.recorder.new_id()
         record = record_of(document, awaits=awaits)
+        labels: list[Callable[[], object]] = []
         if run is not None:
             if not awaits and (run.keep or run.capture is not None):
                 run.document = record.data
             self._close_superseded(document)
-        labels, calls_hooks = take_checks(run, record.id), record.status != SUSPENDED
+            labels, run.checks = [partial(check, record.id) for check in run.checks], []
+        calls_hooks = record.status != SUSPENDED
         if awaits:
             return record, Completion(
                 record.data, document, awaits, prepared.texts, run, judgement=judgement, labels=labels
@@ -380,14 +382,6 @@ class Pipeline(Resident):
                 note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
         for collector in tuple(self.collectors):
             collector.append(trace)
-
-
-def take_checks(run: Run | None, trace_id: str) -> list[Callable[[], object]]:
-    """Return what labels the actions of a run by their results, and let go of the results."""
-    checks: list[Callable[[str], object]] = []
-    if run is not None:
-        checks, run.checks = run.checks, checks
-    return [partial(check, trace_id) for check in checks]
 
 
 def record_of(document: dict[str, Any], *, awaits: Collection[str] = (), completes: bool = False) -> Record:
