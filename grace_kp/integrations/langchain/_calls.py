@@ -377,6 +377,7 @@ class ToolCase:
                 **so_far.to_dict(),
                 "filed": True if isinstance(case.reviewer, InboxReviewer) else None,
                 **decision,
+                "facts": {**(decision.get("facts") or {}), "tool_call_id": self.call.get("id")},
                 "policy_version": self.policy.version,
                 "floor": None if self.policy.floor is None else str(self.policy.floor),
                 "names": argument_names(self.tool),
