@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 FIELD, ACTION_FIELD = "feedback", "action_feedback"
 """The fields of `grace` that hold labels of the run, and of its actions."""
-ACTIONS = "#actions"
-"""Behind the id of a trace, the owner of its labels of actions in the table."""
+ACTIONS = "actions:"
+"""Before the id of a trace, the owner of its labels of actions in the table. No trace has such an id."""
 CHECK, REVERSAL = "check", "reversal"
 """Sources of labels of actions: a check of the result, and another action that undid this one."""
 PROGRAM = "program"
