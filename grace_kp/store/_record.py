@@ -84,8 +84,7 @@ class FeedbackEntry:
     data: bytes
     """The entry as a JSON object, as `grace.feedback` holds it."""
     action: str = ""
-    """The id of the decision that the label is about, also part of `data`; empty for a label of the run. Such an entry belongs under
-    `grace.action_feedback`."""
+    """The id of the decision that it is about, also part of `data`; such an entry is one of `grace.action_feedback`. Empty for the run."""
 
 
 def scorer_name(name: str) -> str:
