@@ -68,7 +68,7 @@ def test_a_check_may_take_the_result_alone_and_know_nothing(grace):
         for number in (1, 2, 3):
             count(number)
     assert [("count", True, "check", False), ("count", False, "check", False)] == labels_of(grace)
-    assert [] == grace.gate(**SILENT, check=bool, name="find")(list)()
+    assert "" == grace.gate(**SILENT, check=bool, name="find")(lambda: "")()
     assert ("find", False, "check", False) == labels_of(grace)[-1]
 
 
