@@ -42,6 +42,8 @@ DETAILS = frozenset({
     "fallbacks", "id", "tool call id",
 })  # fmt: skip
 """Facts of a decision shown only with --full."""
+LABEL_FACTS = {"action": "action ", "source": "", "by": "by ", "program": "", "at": "", "probability": "probability "}
+"""The fields of a label, each with the words before its value."""
 
 
 class Sheet:
@@ -227,14 +229,7 @@ def _describe_label(entry: dict[str, Any]) -> str:
         return ""
     correct = entry["correct"]
     facts = ["correct" if correct is True else "wrong" if correct is False else _words(correct)]
-    for name, before in (
-        ("action", "action "),
-        ("source", ""),
-        ("by", "by "),
-        ("program", ""),
-        ("at", ""),
-        ("probability", "probability "),
-    ):
+    for name, before in LABEL_FACTS.items():
         if name == "program":
             facts += ["a program"] if entry.get("program") else []
         elif name in entry:
