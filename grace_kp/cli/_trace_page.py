@@ -39,9 +39,11 @@ DEPTH = 6
 """Maximum depth of nested runs."""
 DETAILS = frozenset({
     "digest", "executed digest", "policy version", "attempt", "after step", "measured", "unmeasured", "floor", "waits", "key", "call id",
-    "fallbacks",
+    "fallbacks", "id", "tool call id",
 })  # fmt: skip
 """Facts of a decision shown only with --full."""
+LABEL_FACTS = {"action": "action ", "source": "", "by": "by ", "program": "", "at": "", "probability": "probability "}
+"""The fields of a label, each with the words before its value."""
 
 
 class Sheet:
@@ -82,7 +84,7 @@ class Sheet:
             if place or self._full:
                 put(out, "")
             self._decision(mapping(decision))
-        self._feedback(items(grace.get("feedback")))
+        self._feedback([*items(grace.get("feedback")), *items(grace.get("action_feedback"))])
         self._family(trace, grace)
 
     def _feedback(self, entries: list[Any]) -> None:
@@ -227,7 +229,7 @@ def _describe_label(entry: dict[str, Any]) -> str:
         return ""
     correct = entry["correct"]
     facts = ["correct" if correct is True else "wrong" if correct is False else _words(correct)]
-    for name, before in (("source", ""), ("by", "by "), ("program", ""), ("at", ""), ("probability", "probability ")):
+    for name, before in LABEL_FACTS.items():
         if name == "program":
             facts += ["a program"] if entry.get("program") else []
         elif name in entry:

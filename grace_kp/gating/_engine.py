@@ -222,7 +222,7 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
     alarms = _alarm_fields(case, decision)
     proceeds = case.policy.auto_proceed_on_timeout is True and not alarms
     request = InterventionRequest(
-        id=new_request_id(),
+        id=new_request_id() if attempt > 1 or case.program is not None else case.entry.fields["id"],
         action=case.action,
         arguments=case.shown_arguments(),
         digest=digest,
@@ -456,6 +456,11 @@ class FunctionCall(Execution):
             return None
         left_out = {self._case.hidden, *self._case.injected}
         return {name: value for name, value in self.consent.bound.arguments.items() if name not in left_out}
+
+    def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
+        if isinstance(outcome, Returned) and self._case.returned is not None:
+            self._case.returned(self._case, self.consent.bound, outcome.value)
+        return outcome
 
 
 def changed_message(action: str) -> str:

@@ -7,6 +7,7 @@ file, each row that cannot be stored is reported with its line, and the others a
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import re
 import time
@@ -14,22 +15,26 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import InvalidRecord, StoreError, UnknownTrace, brief, check_unit
+from grace_kp.approvals import idempotency_key_of
+from grace_kp.errors import ApprovalError, InvalidRecord, StoreError, UnknownTrace, brief, check_unit
 from grace_kp.gating import audit_probability
-from grace_kp.record import finish_late
+from grace_kp.record import attempt, finish_late, note
 from grace_kp.runtime._promise import count_labels
 from grace_kp.settings import Settings
-from grace_kp.store import PROGRAM, RESERVED, FeedbackEntry, to_bytes
+from grace_kp.store import CHECK, PROGRAM, RESERVED, REVERSAL, FeedbackEntry, action_name, to_bytes
 from grace_kp.trace import TooLong, cut, label, lines_of, redact_text, storable, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
+    from grace_kp.approvals import Inbox
     from grace_kp.runtime._writer import Writer
     from grace_kp.store import Store
+    from grace_kp.trace import ReasoningTrace
 
 
 MAX_NOTE = 2_000
@@ -37,6 +42,8 @@ MAX_NOTE = 2_000
 MAX_RAW = 50_000
 """Characters of a note that are read; what is behind them is neither scanned for secrets nor kept."""
 MAX_SOURCE = 40
+MAX_ACTION, MAX_LISTED = 500, 20
+"""Characters of an id of an action, and actions that a message lists."""
 AUDIT = "audit"
 PREFIX = "kp:trace:"
 _SOURCE = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,{MAX_SOURCE - 1}}}", re.ASCII)
@@ -84,6 +91,54 @@ def feedback_entry(
         entry["probability"] = probability
     name = trace_id if trace_id.startswith(PREFIX) else PREFIX + trace_id
     return FeedbackEntry(name, at / 1e6, source, to_bytes(entry))
+
+
+def mark_action(entry: FeedbackEntry, action: object) -> FeedbackEntry:
+    """Return a label as that of an action, which `find_action` knows; as it is for None."""
+    if action is None:
+        return entry
+    name = str(action) if type(action) is int and action > 0 else action
+    if not isinstance(name, str) or not 0 < len(name.strip()) <= MAX_ACTION:
+        raise ValueError(
+            "action must be the id of a decision, of its approval or of its tool call, or the number of the action in the run, from 1 on "
+            f"(got {brief(action)})"
+        )
+    return replace(entry, action=name.strip(), data=to_bytes({**json.loads(entry.data), "action": name.strip()}))
+
+
+def find_action(trace: ReasoningTrace, action: str) -> str:
+    """Return the id of the decision that is meant, as labels of actions name it; the number of a decision without an id.
+
+    Args:
+        trace: the trace with the decision.
+        action: the id of the decision, of its approval, of its tool call or its idempotency key, else its number from 1 on.
+
+    Raises:
+        ValueError: no action of the run is meant, or several are. The message names the actions.
+    """
+    names = [action_name(decision.data, number) for number, decision in enumerate(trace.decisions)]
+    found = {name for name, decision in zip(names, trace.decisions, strict=True) if action in _ids_of(decision.data)}
+    if not found and action.isdecimal() and 0 < int(action[:9]) <= len(names):
+        found = {names[int(action) - 1]}
+    if len(found) == 1:
+        return found.pop()
+    pairs = enumerate(zip(names[:MAX_LISTED], trace.decisions, strict=False), 1)
+    listed = ", ".join(f"{number} {decision.action} ({name})" for number, (name, decision) in pairs)
+    more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
+    what = "several actions have" if found else "no action has"
+    raise ValueError(f"{what} the id {brief(action)} in {trace.id}; its gated actions: {listed or 'none'}{more}")
+
+
+def _ids_of(decision: Mapping[str, Any]) -> list[object]:
+    approval, name = decision.get("approval"), decision.get("id")
+    own = [name, idempotency_key_of(name)] if isinstance(name, str) else []
+    return [*own, decision.get("tool_call_id"), approval.get("id") if isinstance(approval, dict) else None]
+
+
+def resolve_action(store: Store, entry: FeedbackEntry) -> FeedbackEntry:
+    """Return the label of an action with the id that `find_action` finds; any other, and one whose trace is not stored, as it is."""
+    trace = store.get(entry.trace) if entry.action else None
+    return entry if trace is None else mark_action(entry, find_action(trace, entry.action))
 
 
 def program_problem(source: object, probability: float | None) -> str:
@@ -142,10 +197,13 @@ def audit_problem(store: Store, entry: FeedbackEntry) -> str:
         return ""
     decisions = (trace.grace or {}).get("decisions")
     found = [item for item in decisions if isinstance(item, dict)] if isinstance(decisions, list) else []
+    if entry.action:
+        entries = enumerate(trace.decisions)
+        found = [{**item.data} for place, item in entries if action_name(item.data, place) == entry.action]
     if audit_probability(found) is not None:
         return ""
     return (
-        f"source 'audit' needs probability=…, the share of runs that were chosen for the audit: no gate of {entry.trace} "
+        f"source 'audit' needs probability=…, the share of {'actions' if entry.action else 'runs'} that were chosen for the audit: no gate of {entry.trace} "
         "recorded an audit rate; use another source if the run was not chosen at random"
     )
 
@@ -161,15 +219,16 @@ def stated_correct(value: object) -> object:
         return value
 
 
-def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[str]) -> None:
-    """Store a label of any trace in a runtime's store, or of a run that has just ended."""
+def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[str]) -> FeedbackEntry:
+    """Store a label of any trace in a runtime's store, or of a run that has just ended; return it with the id of its decision."""
     store = writer.store()
     for may_wait in (True, False):
+        entry = resolve_action(store, entry)
         problem = audit_problem(store, entry)
         if problem:
             raise ValueError(problem)
         if not add_feedback(store, [entry]):
-            return
+            return entry
         if may_wait:
             finish_late()
             writer.write_now()
@@ -181,7 +240,56 @@ def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[st
     )
 
 
-COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability", "program")
+@dataclass(frozen=True, slots=True)
+class ResultLabels:
+    """The labels that follow from a gated action that has returned: by its check, and of the action that it undid.
+
+    They are stored when the run is, in the thread of the hooks, so that no agent waits for a check. They are those of a program, and count
+    only where there is no other label.
+    """
+
+    store: Callable[[], Any]
+    inbox: Callable[[], Inbox]
+    check: Callable[..., object] | None
+    undone: object
+    """What names the action that was undone; None where there is none."""
+    entry: Mapping[str, Any]
+    arguments: Mapping[str, object]
+    result: object
+
+    def write(self, trace_id: str) -> None:
+        """Store them, now that the trace is stored."""
+        check, undone = self.check, self.undone
+        if check is not None:
+            correct = attempt(f"the check of {self.entry['action']}", partial(self._ask, check))
+            approval = self.entry.get("approval") or {}
+            if correct is not None and not isinstance(correct, bool):
+                note("an outcome check", f"returned a {type(correct).__name__}, and not True, False or None")
+            elif correct is not None and not (approval and self._label(approval["id"], correct, CHECK)):
+                self._label(self.entry["id"], correct, CHECK, trace_id)
+        # The number of a refund, say, is not that of an action in the run.
+        name = undone if isinstance(undone, str) and not undone.isdecimal() else ""
+        if undone is not None and not any(self._label(name, False, REVERSAL, run) for run in (trace_id, None)):
+            note("a reversal", f"{self.entry['action']} names no action of its run, and no approval of another run")
+
+    def _ask(self, check: Callable[..., object]) -> object:
+        try:
+            takes_arguments = len(inspect.signature(check).parameters) > 1
+        except (TypeError, ValueError):  # written in C, such as `bool`
+            takes_arguments = False
+        return check(self.result, self.arguments) if takes_arguments else check(self.result)
+
+    def _label(self, action: str, correct: bool, source: str, trace_id: str | None = None) -> bool:
+        """Label an action of a run, by default of that which asked for the approval with this id; return whether there is one."""
+        try:
+            found: Any = trace_id or self.inbox().requests.get(action).run_id
+            entry, store = mark_program(feedback_entry(found, correct, source, probability=1.0)), self.store()
+            return not add_feedback(store, [resolve_action(store, mark_action(entry, action))])
+        except (ValueError, ApprovalError):  # no such action or approval
+            return False
+
+
+COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability", "program", "action")
 """The columns that are read; the first two are needed in each row."""
 BATCH = 500
 _BOM = b"\xef\xbb\xbf"
@@ -203,10 +311,14 @@ def store_feedback(store: Store, file: object, name: str, **defaults: Any) -> It
         for row in batch:
             if isinstance(row, InvalidRecord):
                 yield row
-            elif problem := audit_problem(store, row.entry):
-                yield InvalidRecord(problem, file=name, line=row.line)
-            else:
-                labels.append(row)
+                continue
+            try:
+                entry = resolve_action(store, row.entry)
+                if problem := audit_problem(store, entry):
+                    raise ValueError(problem)
+                labels.append(replace(row, entry=entry))
+            except ValueError as error:
+                yield InvalidRecord(str(error), file=name, line=row.line)
         missing = set(add_feedback(store, [row.entry for row in labels]) if labels else ())
         absent = [row for row in labels if row.entry.trace in missing]
         for row in absent:
@@ -323,7 +435,8 @@ def _row(row: Mapping[str, Any], line: int, name: str, defaults: Mapping[str, An
     try:
         if not isinstance(is_program, bool):
             raise ValueError(f"program must be true or false (got {brief(is_program)})")
-        entry = feedback_entry(**{**defaults, **known})
+        action = known.pop("action", None)
+        entry = mark_action(feedback_entry(**{**defaults, **known}), action)
         return LabelRow(mark_program(entry) if is_program else entry, line)
     except ValueError as error:
         return InvalidRecord(str(error), file=name, line=line)

@@ -66,7 +66,7 @@ def decided(world, score, **settings):
     with grace.collect() as traces:
         world(grace, go_on)
     (entry,) = traces[0].grace["decisions"]
-    for name in ("digest", "waited_ms", "response", "notice"):
+    for name in ("id", "digest", "waited_ms", "response", "notice"):
         entry.pop(name, None)
     asked = [(moment, len(document["steps"])) for moment, document in profile.asked]
     return entry, asked, ran, reviewer.asked
