@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from grace_kp.calibrate._binomial import binomial_cdf, fewest_without_error, most_errors, smallest_sample, upper_bound
-from grace_kp.calibrate._samples import JsonRecord, check_inside, independent, samples
+from grace_kp.calibrate._samples import JsonRecord, check_inside, group_numbers, independent, samples, weights_of
 from grace_kp.confidence import Thresholds
 from grace_kp.errors import brief, check_whole
 
@@ -61,13 +61,15 @@ class PromisedLevel:
     """Upper bound of that share in the long run; None: the level is never used."""
     needed: int
     """Labels without an error that the level needs at least."""
+    more: int | None = 0
+    """About how many more labels the level needs if the shares of errors stay as they are; 0: it is used. None: more would not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class RiskThresholds(JsonRecord):
     """Thresholds with the promise that they keep, and what they were derived from. In the JSON form, an infinite threshold is "never"."""
 
-    _json = ("thresholds", "promise", "risks", "delta", "n", "coverage", "errors", "bounds", "notes")
+    _json = ("thresholds", "promise", "risks", "delta", "n", "coverage", "errors", "bounds", "notes", "more")
 
     thresholds: Thresholds
     """For `gk.Grace(thresholds=…)`; `math.inf` where no threshold qualifies: the level is never used."""
@@ -84,6 +86,8 @@ class RiskThresholds(JsonRecord):
     risks: Mapping[str, float]
     delta: float
     promise: str
+    more: Mapping[str, int | None] = field(default_factory=dict)
+    """By level, see `PromisedLevel.more`."""
 
     @property
     def levels(self) -> tuple[PromisedLevel, ...]:
@@ -96,7 +100,7 @@ class RiskThresholds(JsonRecord):
                 PromisedLevel(
                     level, risk, None if threshold == math.inf else threshold, self.coverage[level], reached,
                     self.errors[level], self.errors[level] / of if of else 0.0, self.bounds[level],
-                    labels_needed(risk, self.delta, len(self.risks)),
+                    labels_needed(risk, self.delta, len(self.risks)), self.more.get(level, 0),
                 )
             )  # fmt: skip
         return tuple(found)
@@ -158,11 +162,13 @@ def risk_thresholds(
         milder = found[level] = min(milder, find(risk, share))
     counts = {level: sample.at(threshold) for level, threshold in found.items()}
     bounds: dict[str, float | None] = {}
+    more: dict[str, int | None] = dict.fromkeys(counts, 0)
     for level, (n, errors) in counts.items():
         trials = n if promise == SELECTIVE else len(scores)
         bounds[level] = None if found[level] == math.inf else upper_bound(errors, trials, share)
         if found[level] == math.inf:
-            notes.append(_lacking(sample, level, checked[level], share, promise))
+            more[level], note = _lacking(sample, level, checked[level], share, promise)
+            notes.append(note)
     return RiskThresholds(
         thresholds=_order_levels(found),
         coverage={level: n / len(scores) for level, (n, _) in counts.items()},
@@ -173,7 +179,70 @@ def risk_thresholds(
         risks=checked,
         delta=delta,
         promise=promise,
+        more=more,
     )
+
+
+def tool_thresholds(
+    confidence: Iterable[Any],
+    correct: Iterable[Any],
+    tools: Iterable[str],
+    risks: Mapping[str, float],
+    delta: float = 0.1,
+    promise: Literal["selective", "overall"] = "selective",
+    *,
+    groups: Iterable[Any],
+    weights: Iterable[Any] | None = None,
+    seed: int = 0,
+) -> dict[str, RiskThresholds]:
+    """Return thresholds for each tool, with a promise about the actions of that tool alone. All promises hold together.
+
+    Delta is shared equally by the tools that have enough labels for a level at all. This depends on the number of labels, not on what they
+    state. A level that the labels of a tool do not show is never used for it, whatever all tools together allow. For a tool without
+    labels use `strictest`.
+
+    Args:
+        confidence: as for `risk_thresholds`, of single actions.
+        correct: whether each action was right.
+        tools: the tool of each action.
+        risks: as for `risk_thresholds`.
+        delta: the probability that any promise of any tool does not hold.
+        promise: as for `risk_thresholds`; "overall" bounds a share of all actions of the tool.
+        groups: the task or session of each action. One action of each and of each tool is drawn, because such actions are alike.
+        weights: as for `risk_thresholds`.
+        seed: for the draws.
+
+    Raises:
+        ValueError: an argument cannot be used; the message says which and why.
+    """
+    checked = checked_risks(risks)
+    check_inside("delta", delta)
+    scores, labels = samples(confidence, correct)
+    tasks = group_numbers("groups", groups, len(labels))[0]
+    numbers, names = group_numbers("tools", tools, len(labels))
+    inverse = None if weights is None else weights_of(weights, len(labels))
+    rows: dict[str, Counts] = {}
+    for number, name in enumerate(names):
+        own = np.flatnonzero((numbers == number) & np.isin(labels, (0, 1)))
+        if len(own):
+            kept, _ = independent(labels[own], tasks[own], None if inverse is None else inverse[own], seed)
+            rows[name] = own[kept]
+    sizes, mildest = sorted(map(len, rows.values()), reverse=True), max(checked.values())
+    able = [k for k, n in enumerate(sizes, 1) if n >= labels_needed(mildest, delta / k, len(checked))]
+    tested = max(able, default=0)
+    order = sorted(rows, key=lambda name: -len(rows[name]))
+    return {
+        name: risk_thresholds(
+            scores[rows[name]], labels[rows[name]], checked, delta / (tested + (place >= tested)), promise
+        )
+        for place, name in enumerate(order)
+    }
+
+
+def strictest(thresholds: Iterable[Thresholds]) -> Thresholds:
+    """Return at each level the strictest of some thresholds: those for a tool that has none; never without any."""
+    rows = [(each.silent, each.notify, each.confirm) for each in thresholds]
+    return Thresholds(*map(max, zip(*rows, strict=True))) if rows else Thresholds(math.inf, math.inf, math.inf)
 
 
 def promise_text(kind: str, risks: Mapping[str, float], delta: float, what: str) -> str:
@@ -233,22 +302,25 @@ def _order_levels(found: Mapping[str, float]) -> Thresholds:
     return Thresholds(silent, notify, min(confirm, notify))
 
 
-def _lacking(sample: Ranking, level: str, risk: float, delta: float, promise: str) -> str:
+def _lacking(sample: Ranking, level: str, risk: float, delta: float, promise: str) -> tuple[int | None, str]:
     fewest = fewest_without_error(risk, delta)
     if sample.n < fewest:
         return (
+            fewest - sample.n,
             f"{level} is never used: a risk of {risk:g} needs at least {fewest:,} labels, all of them correct; "
-            f"{fewest - sample.n:,} more than there are."
+            f"{fewest - sample.n:,} more than there are.",
         )
     more = None if promise == OVERALL else sample.more_labels(risk, delta)
     if more is None:
         return (
+            None,
             f"{level} is never used: at no confidence is the share of errors in this sample below {risk:g}. More labels alone would not "
-            "change that; a confidence that tells right from wrong would."
+            "change that; a confidence that tells right from wrong would.",
         )
     return (
+        more,
         f"{level} is never used: {sample.n:,} labels do not show a risk of {risk:g} at any confidence. About {more:,} more would, "
-        "if the shares of errors stay as they are."
+        "if the shares of errors stay as they are.",
     )
 
 
