@@ -20,11 +20,11 @@ from _measure import print_table
 
 from grace_kp import ConfidenceCalculator
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._actions import ActionFeatures, ActionHistory, fit_actions
+from grace_kp.calibrate._actions import fit_actions
 from grace_kp.calibrate._assess import assess
 from grace_kp.calibrate._fit import group_folds
 from grace_kp.calibrate._risk import risk_thresholds
-from grace_kp.confidence import ALARMS, factors_from_trace
+from grace_kp.confidence import ALARMS, ActionFeatures, ActionHistory, factors_from_trace
 from grace_kp.errors import GraceError
 from grace_kp.trace import from_openai_messages
 

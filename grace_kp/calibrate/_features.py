@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from grace_kp.calibrate._facts import NOTHING, document_of, list_in, mapping_in
-from grace_kp.calibrate._wording import (
+from grace_kp.confidence import (
     count_phrases,
+    factors_from_trace,
     is_empty_result,
     plain,
     shows_failure,
     shows_trouble,
     stated_confidence,
-    words_of,
+    terms_of,
 )
-from grace_kp.confidence import factors_from_trace
 from grace_kp.errors import is_unit
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def _of_texts(seen: Transcript) -> dict[str, float | None]:
 
 def _of_answer(seen: Transcript, answer: str) -> dict[str, float | None]:
     words = plain(answer)
-    own = words_of(words)
+    own = terms_of(words)
     found: dict[str, float | None] = {
         "answer_length": math.log1p(len(answer)),
         "hedging": math.log1p(count_phrases(words, "hedges")),
@@ -278,9 +278,9 @@ def _of_answer(seen: Transcript, answer: str) -> dict[str, float | None]:
         if seen.results:
             read: set[str] = set()
             for text in seen.results[-MAX_RESULTS:]:
-                read |= words_of(plain(_beginning(text)))
+                read |= terms_of(plain(_beginning(text)))
             found["grounding"] = len(own & read) / len(own)
-        asked = words_of(plain(seen.objective))
+        asked = terms_of(plain(seen.objective))
         if asked:
             found["on_topic"] = len(own & asked) / len(asked)
     return found

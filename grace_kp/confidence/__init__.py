@@ -44,13 +44,26 @@ from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, Scores, check
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
 
 if TYPE_CHECKING:
+    from grace_kp.confidence._action_history import ACTION_FEATURES, FREE, LOWERING, ActionFeatures, ActionHistory
     from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
     from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
+    from grace_kp.confidence._wording import (
+        count_phrases,
+        is_empty_result,
+        plain,
+        shows_failure,
+        shows_trouble,
+        stated_confidence,
+        terms_of,
+    )
 
 __all__ = [
+    "ACTION_FEATURES",
     "ALARMS",
     "BEFORE",
     "FOR_ENDED_RUNS",
+    "FREE",
+    "LOWERING",
     "NOT_EVALUATED",
     "PARTLY_READ",
     "PER_STEP",
@@ -60,6 +73,8 @@ __all__ = [
     "UNKNOWN",
     "ActionAlarm",
     "ActionDecision",
+    "ActionFeatures",
+    "ActionHistory",
     "ConfidenceAggregator",
     "ConfidenceCalculator",
     "ConfidenceFactors",
@@ -79,15 +94,22 @@ __all__ = [
     "check_thresholds",
     "checked_scores",
     "could_change",
+    "count_phrases",
     "decide",
     "evidence_of_calls",
     "factors_from_trace",
+    "is_empty_result",
     "leaves_of",
     "normal_form",
     "part_text",
     "penalties_text",
+    "plain",
     "promise_gaps",
     "read_results",
+    "shows_failure",
+    "shows_trouble",
+    "stated_confidence",
+    "terms_of",
     "with_agreement",
     "with_judgements",
     "words_of",
@@ -95,8 +117,11 @@ __all__ = [
 
 # Compiling their patterns takes longer than importing the rest, and only gates on actions of a model need them.
 _MODULES = {
+    **dict.fromkeys(("ACTION_FEATURES", "FREE", "LOWERING", "ActionFeatures", "ActionHistory"), "_action_history"),
     **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
     **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),
+    **dict.fromkeys(("count_phrases", "is_empty_result", "plain"), "_wording"),
+    **dict.fromkeys(("shows_failure", "shows_trouble", "stated_confidence", "terms_of"), "_wording"),
 }
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.calibrate import _actions
-from grace_kp.calibrate._actions import ACTION_FEATURES, FREE, LOWERING, ActionFeatures, ActionHistory, fit_actions
+from grace_kp.calibrate._actions import fit_actions
+from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, ActionFeatures, ActionHistory, _action_history
 from tests.exhaustive import examples
 
 CALL = {"reservation_id": "AB1234", "amount": 120}
@@ -280,4 +280,4 @@ def test_what_tools_documents_and_the_agent_write_never_raises_the_confidence(pa
 
 def test_every_feature_has_words():
     assert len(FREE) + len(LOWERING) == len(ACTION_FEATURES) == len(set((LOWERING | FREE).values()))
-    assert _actions.ENOUGH_READS > 1
+    assert _action_history.ENOUGH_READS > 1

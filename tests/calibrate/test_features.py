@@ -13,14 +13,14 @@ from grace_kp import ConfidenceFactors, ConfidenceScore, Grace, from_openai_mess
 from grace_kp import calibrate as cal
 from grace_kp.calibrate._facts import domain_of, facts_of, facts_of_all, hash_of, task_of
 from grace_kp.calibrate._features import finished_calls, transcript_of
-from grace_kp.calibrate._wording import (
+from grace_kp.confidence._wording import (
     count_phrases,
     is_empty_result,
     plain,
     shows_failure,
     shows_trouble,
     stated_confidence,
-    words_of,
+    terms_of,
 )
 from tests.calibrate.examples import drawn_run, run
 
@@ -252,7 +252,7 @@ def test_any_text_is_read(text):
     assert stated is None or 0 <= stated <= 1
     words = plain(text)
     counts = [count_phrases(words, kind) for kind in ("hedges", "refusals", "apologies", "thanks")]
-    assert min(*counts, len(words_of(words))) >= 0
+    assert min(*counts, len(terms_of(words))) >= 0
     assert {bool} == {type(shows_failure(text)), type(shows_trouble(text)), type(is_empty_result(text))}
 
 
@@ -271,8 +271,8 @@ def test_doubt_and_refusal_are_counted_by_distinct_phrases(text, hedges, refusal
 
 
 def test_words_are_compared_without_case_and_punctuation():
-    assert {"flight", "hat136", "7"} == words_of(plain("Flight HAT136, at 7!"))
-    assert {"東京", "京駅"} == words_of(plain("東京駅"))
+    assert {"flight", "hat136", "7"} == terms_of(plain("Flight HAT136, at 7!"))
+    assert {"東京", "京駅"} == terms_of(plain("東京駅"))
 
 
 CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day"}]

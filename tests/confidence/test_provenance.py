@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -301,6 +303,13 @@ def test_adaptive_attempts(attempt):
         else:
             index.add_user(result)
     assert [expected] * bool(expected) == alarm_names(index, IBAN, "recipient")
+
+
+def test_the_documentation_lists_the_attempts():
+    """The table of what is caught and what is not, in the threat model."""
+    page = (Path(__file__).parents[2] / "docs/approvals-threats.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.*) \| (?:`(\w+)`|none) \|$", page, re.MULTILINE)
+    assert {attempt: expected or "" for attempt, (_, expected) in ATTEMPTS.items()} == dict(rows)
 
 
 SENTENCES = {

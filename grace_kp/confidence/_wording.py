@@ -86,6 +86,7 @@ def count_phrases(words: str, kind: str) -> int:
 
 
 def shows_failure(text: str) -> bool:
+    """Return whether a result begins as that of a failed call."""
     return text.lstrip()[:40].startswith(_FAILED)
 
 
@@ -96,6 +97,7 @@ def shows_trouble(text: str) -> bool:
 
 
 def is_empty_result(text: str) -> bool:
+    """Return whether a result says nothing."""
     return len(text) < 24 and text.strip().lower() in _EMPTY
 
 
@@ -122,7 +124,7 @@ def stated_confidence(text: str) -> float | None:
     return value if 0 <= value <= 1 else None
 
 
-def words_of(words: str) -> set[str]:
+def terms_of(words: str) -> set[str]:
     """Return the distinct words of three or more characters, and each number, of a string that `plain` returned.
 
     Japanese is written without spaces; its words are taken to be all pairs of neighbouring characters.
