@@ -5,6 +5,7 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 
 from __future__ import annotations
 
+from grace_kp.calibrate._action_report import Predictor, calibrate_actions
 from grace_kp.calibrate._assess import Assessment, RiskPoint, assess, bin_interval, risk_curve
 from grace_kp.calibrate._calibration import Calibration, Promise, calibrate_runs, lacking_labels
 from grace_kp.calibrate._comparison import ReplayReport
@@ -19,7 +20,7 @@ from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._replay import ReplayPolicy, replay
 from grace_kp.calibrate._report import calibration_page
 from grace_kp.calibrate._reviewers import ReviewerReport, reviewers
-from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds, labels_needed, risk_thresholds
+from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds, labels_needed, risk_thresholds, tool_thresholds
 
 __all__ = [
     "FEATURES",
@@ -37,6 +38,7 @@ __all__ = [
     "Labels",
     "Monitor",
     "Part",
+    "Predictor",
     "ProfileFileError",
     "Promise",
     "PromisedLevel",
@@ -47,6 +49,7 @@ __all__ = [
     "RiskThresholds",
     "assess",
     "bin_interval",
+    "calibrate_actions",
     "calibrate_runs",
     "calibration_page",
     "drift",
@@ -61,4 +64,5 @@ __all__ = [
     "risk_curve",
     "risk_thresholds",
     "thin",
+    "tool_thresholds",
 ]

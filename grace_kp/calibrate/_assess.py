@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 BINS = 10
 RESAMPLES = 1_000
+LEAST_CLUSTERS = 10
+"""Fewer clusters say nothing by resampling. The interval of the accuracy then counts each as one sample."""
 MAX_CELLS = 20_000
 """Distinct confidences up to which intervals rest on the exact values; beyond it, on values rounded to this many steps."""
 
@@ -65,8 +67,8 @@ class Assessment(JsonRecord):
     """Share of correct samples, 0 to 1."""
     n: int
     intervals: Mapping[str, tuple[float, float] | None]
-    """Intervals of auroc, ece, brier and accuracy: percentiles of a bootstrap; for the accuracy of independent labels of 0 and 1,
-    Clopper-Pearson. None where resamples do not define the figure, or do not vary."""
+    """Intervals of auroc, ece, brier and accuracy: percentiles of a bootstrap; for the accuracy of independent labels of 0 and 1, and of few
+    clusters, Clopper-Pearson. None where resamples do not define the figure, or do not vary, and with fewer than ten clusters."""
     bins: tuple[Bin, ...]
     """The bins of equal width that hold samples."""
     by_group: Mapping[Any, Assessment] = field(default_factory=lambda: MappingProxyType({}))
@@ -144,8 +146,13 @@ def _assess_group(
         if counts[i]
     )
     auroc = figures["auroc"]
+    tasks = None if clusters is None else int(clusters.max()) + 1
     intervals = _intervals(scores, labels, weights, clusters, level, seed)
-    if clusters is None and (weights == weights[0]).all() and np.isin(labels, (0, 1)).all():
+    if tasks is not None and tasks < LEAST_CLUSTERS:
+        intervals = dict.fromkeys(intervals)
+    if tasks is not None and intervals["accuracy"] is None:
+        intervals["accuracy"] = clopper_pearson(round(tasks * float(weights @ labels / total)), tasks, level)
+    elif clusters is None and (weights == weights[0]).all() and np.isin(labels, (0, 1)).all():
         intervals["accuracy"] = clopper_pearson(int(labels.sum()), len(labels), level)
     return Assessment(
         auroc=None if np.isnan(auroc) else auroc,

@@ -20,6 +20,7 @@ from grace_kp.confidence import (
     RecordedEvidence,
     RunEvidence,
     evidence_of_calls,
+    history_of_document,
     with_judgements,
 )
 from grace_kp.errors import is_unit
@@ -30,6 +31,7 @@ from grace_kp.trace import read_decisions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from grace_kp.confidence import ActionFeatures
     from grace_kp.trace import DecisionRecord, ReasoningTrace
 
     Document = Mapping[str, Any]
@@ -38,6 +40,8 @@ UNREADABLE_GAP = "the recorded gaps in the evidence cannot be read"
 UNDECIDED = "no decision was made"
 """Why an entry is left out: its call ended before its level was decided."""
 UNREADABLE = "the entry cannot be read"
+NO_CALLS = "the trace does not record its calls"
+NO_ARGUMENTS = "the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,15 @@ class Prefixes:
             return RecordedEvidence(readings)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError):  # any program may have written it
             return None
+
+    def features(self, action: RecordedAction) -> ActionFeatures | str:
+        """Return what is known of an action and of the run before it, or the reason why that is not recorded."""
+        if not isinstance(self.grace.get("calls"), list):
+            return NO_CALLS
+        if action.record.hidden or not isinstance(action.record.data.get("arguments"), Mapping):
+            return NO_ARGUMENTS
+        history = history_of_document(self._document, action.step)
+        return history.features(action.record.action, dict(action.record.arguments))
 
     def evidence(self, step: int) -> RunEvidence:
         """Return the evidence of the calls that had ended when the run had `step` steps."""

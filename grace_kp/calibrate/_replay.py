@@ -28,6 +28,7 @@ from grace_kp.calibrate._comparison import (
     differences,
 )
 from grace_kp.calibrate._gated import (
+    NO_CALLS,
     UNREADABLE,
     Prefixes,
     add_judgements,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 
 RECORDED = "recorded"
 NO_STEP = "the step of the decision is not recorded, so the run before it is unknown"
-NO_CALLS = "the trace does not record its calls"
 NO_CONFIDENCE = "no confidence is recorded; name a profile"
 NO_RUN = "the action was called outside of any run, and a learned profile reads recorded runs"
 NOT_ENDED = "the run has not ended"
@@ -143,6 +143,11 @@ class ReplayPolicy:
         own = getattr(self.profile, "thresholds", None)
         return self.thresholds or (own if isinstance(own, Thresholds) else Thresholds())
 
+    def _thresholds_for(self, tool: str) -> Thresholds:
+        """Return the thresholds of a tool: its own, where the profile has some and none are stated here."""
+        own = getattr(getattr(self.profile, "action", None), "thresholds", None) or {}
+        return self.effective_thresholds if self.thresholds else own.get(tool, self.effective_thresholds)
+
     @property
     def states_fitted_runs(self) -> bool:
         """Whether it is known which runs the profile was fitted on; True without a learned profile."""
@@ -179,7 +184,7 @@ class ReplayPolicy:
             gaps = tuple(gap for gap in gaps if gap != FOR_ENDED_RUNS)
         elif getattr(self.profile, "thresholds", None) is not None:
             gaps += promise_gaps(self.profile)
-        rules = Rules(policy, self.effective_thresholds, gaps, action.at_least)
+        rules = Rules(policy, self._thresholds_for(action.record.action), gaps, action.at_least)
         return score, rules.decide(score, basis).level.severity
 
     def run(self, trace: Document | ReasoningTrace, grace: Document) -> Outcome | str:
@@ -196,6 +201,11 @@ class ReplayPolicy:
         if action.step is None:
             return NO_STEP
         evaluation = action.record.data.get("evaluation")
+        if (model := getattr(self.profile, "action", None)) is not None:
+            known = before.features(action)
+            return (
+                known if isinstance(known, str) else (round(model.predict(known), 3), Basis(measured=("probability",)))
+            )
         if (confidence := getattr(self.profile, "confidence", None)) is not None:
             if action.step == 0 and before.grace.get("name") == action.record.action:  # the action opened the run
                 return NO_RUN

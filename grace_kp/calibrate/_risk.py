@@ -64,6 +64,13 @@ class PromisedLevel:
     more: int | None = 0
     """About how many more labels the level needs if the shares of errors stay as they are; 0: it is used. None: more would not help."""
 
+    @property
+    def state(self) -> str:
+        """The confidence from which the level is used, or how many labels it lacks: "0.912", "57 more", or "never" if more would not help."""
+        if self.threshold is not None:
+            return f"{self.threshold:.3f}"
+        return "never" if self.more is None else f"{self.more:,} more"
+
 
 @dataclass(frozen=True, slots=True)
 class RiskThresholds(JsonRecord):
@@ -152,8 +159,14 @@ def risk_thresholds(
         raise ValueError(f'promise must be "selective" or "overall" (got {promise!r})')
     scores, labels = samples(confidence, correct)
     kept, notes = independent(labels, groups, weights, seed)
-    scores = scores[kept]
-    sample = Ranking(scores, 1.0 - labels[kept])
+    return allowed_thresholds(scores[kept], labels[kept], checked, delta, promise, notes)
+
+
+def allowed_thresholds(
+    scores: Floats, labels: Floats, checked: dict[str, float], delta: float, promise: str, notes: Iterable[str] = ()
+) -> RiskThresholds:
+    """Return the thresholds that independent labels of 0 and 1 allow; without any label every level is never."""
+    sample, notes = Ranking(scores, 1.0 - labels), list(notes)
     share = delta / len(checked)
     find = sample.selective if promise == SELECTIVE else sample.overall
     found: dict[str, float] = {}
@@ -167,11 +180,11 @@ def risk_thresholds(
         trials = n if promise == SELECTIVE else len(scores)
         bounds[level] = None if found[level] == math.inf else upper_bound(errors, trials, share)
         if found[level] == math.inf:
-            more[level], note = _lacking(sample, level, checked[level], share, promise)
-            notes.append(note)
+            more[level] = sample.more_labels(checked[level], share, promise)
+            notes.append(_lacking(level, sample.n, checked[level], share, more[level]))
     return RiskThresholds(
         thresholds=_order_levels(found),
-        coverage={level: n / len(scores) for level, (n, _) in counts.items()},
+        coverage={level: n / max(1, len(scores)) for level, (n, _) in counts.items()},
         bounds=bounds,
         n=len(scores),
         notes=tuple(notes),
@@ -232,7 +245,7 @@ def tool_thresholds(
     tested = max(able, default=0)
     order = sorted(rows, key=lambda name: -len(rows[name]))
     return {
-        name: risk_thresholds(
+        name: allowed_thresholds(
             scores[rows[name]], labels[rows[name]], checked, delta / (tested + (place >= tested)), promise
         )
         for place, name in enumerate(order)
@@ -302,25 +315,21 @@ def _order_levels(found: Mapping[str, float]) -> Thresholds:
     return Thresholds(silent, notify, min(confirm, notify))
 
 
-def _lacking(sample: Ranking, level: str, risk: float, delta: float, promise: str) -> tuple[int | None, str]:
+def _lacking(level: str, n: int, risk: float, delta: float, more: int | None) -> str:
     fewest = fewest_without_error(risk, delta)
-    if sample.n < fewest:
+    if n < fewest:
         return (
-            fewest - sample.n,
             f"{level} is never used: a risk of {risk:g} needs at least {fewest:,} labels, all of them correct; "
-            f"{fewest - sample.n:,} more than there are.",
+            f"{more:,} more than there are."
         )
-    more = None if promise == OVERALL else sample.more_labels(risk, delta)
     if more is None:
         return (
-            None,
             f"{level} is never used: at no confidence is the share of errors in this sample below {risk:g}. More labels alone would not "
-            "change that; a confidence that tells right from wrong would.",
+            "change that; a confidence that tells right from wrong would."
         )
     return (
-        more,
-        f"{level} is never used: {sample.n:,} labels do not show a risk of {risk:g} at any confidence. About {more:,} more would, "
-        "if the shares of errors stay as they are.",
+        f"{level} is never used: {n:,} labels do not show a risk of {risk:g} at any confidence. About {more:,} more would, "
+        "if the shares of errors stay as they are."
     )
 
 
@@ -380,8 +389,13 @@ class Ranking:
         allowed = self._ends[self._errors[self._ends] <= most]
         return self._above(int(allowed[-1])) if len(allowed) else math.inf
 
-    def more_labels(self, risk: float, delta: float) -> int | None:
+    def more_labels(self, risk: float, delta: float, promise: str) -> int | None:
         """Return about how many more labels would make a level usable if the shares of errors stay as they are; None if none would."""
+        fewest = fewest_without_error(risk, delta)
+        if self.n < fewest:
+            return fewest - self.n
+        if promise == OVERALL:
+            return None
         counts = np.unique(self._snap_to_ties(np.geomspace(1, self.n, RANKS)))
         factors = np.geomspace(1.05, 1_000, 120)
         best: float | None = None
