@@ -14,6 +14,7 @@ that the probability of a wrong result is at most delta.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -208,48 +209,43 @@ def tool_thresholds(
     weights: Iterable[Any] | None = None,
     seed: int = 0,
 ) -> dict[str, RiskThresholds]:
-    """Return thresholds for each tool, with a promise about the actions of that tool alone. All promises hold together.
+    """Return thresholds for the actions of each tool alone. The promises of all tools hold together, with probability at least 1 - delta.
 
-    Delta is shared equally by the tools that have enough labels for a level at all. This depends on the number of labels, not on what they
-    state. A level that the labels of a tool do not show is never used for it, whatever all tools together allow. For a tool without
-    labels use `strictest`.
+    Delta is shared by the tools with labels of enough groups for any level, whatever these labels state. A level that the labels of a tool do
+    not show is never used for it, also where all tools together would allow it. `strictest` has thresholds for tools without labels.
 
     Args:
-        confidence: as for `risk_thresholds`, of single actions.
-        correct: whether each action was right.
         tools: the tool of each action.
-        risks: as for `risk_thresholds`.
-        delta: the probability that any promise of any tool does not hold.
-        promise: as for `risk_thresholds`; "overall" bounds a share of all actions of the tool.
-        groups: the task or session of each action. One action of each and of each tool is drawn, because such actions are alike.
-        weights: as for `risk_thresholds`.
-        seed: for the draws.
+        groups: the task or session of each action. One action of each tool and group is drawn.
 
-    Raises:
-        ValueError: an argument cannot be used; the message says which and why.
+    The other arguments and errors are those of `risk_thresholds`.
     """
     checked = checked_risks(risks)
     check_inside("delta", delta)
     scores, labels = samples(confidence, correct)
-    tasks = group_numbers("groups", groups, len(labels))[0]
     numbers, names = group_numbers("tools", tools, len(labels))
-    inverse = None if weights is None else weights_of(weights, len(labels))
-    rows: dict[str, Counts] = {}
-    for number, name in enumerate(names):
-        own = np.flatnonzero((numbers == number) & np.isin(labels, (0, 1)))
+    tasks = group_numbers("groups", groups, len(labels))[0]
+    inverse = np.ones(len(labels)) if weights is None else weights_of(weights, len(labels))
+    rows = [np.flatnonzero((numbers == number) & np.isin(labels, (0, 1))) for number in range(len(names))]
+    sizes = np.array([len(set(tasks[own].tolist())) for own in rows])
+    order, mildest = np.argsort(-sizes, kind="stable").tolist(), max(checked.values())
+    enough = [n >= labels_needed(mildest, delta / k, len(checked)) for k, n in enumerate(sizes[order], 1)]
+    tested = max(itertools.compress(itertools.count(1), enough), default=0)
+    found = {}
+    for place, number in enumerate(order):
+        own, share = rows[number], delta / (tested + (place >= tested))
         if len(own):
-            kept, _ = independent(labels[own], tasks[own], None if inverse is None else inverse[own], seed)
-            rows[name] = own[kept]
-    sizes, mildest = sorted(map(len, rows.values()), reverse=True), max(checked.values())
-    able = [k for k, n in enumerate(sizes, 1) if n >= labels_needed(mildest, delta / k, len(checked))]
-    tested = max(able, default=0)
-    order = sorted(rows, key=lambda name: -len(rows[name]))
-    return {
-        name: allowed_thresholds(
-            scores[rows[name]], labels[rows[name]], checked, delta / (tested + (place >= tested)), promise
-        )
-        for place, name in enumerate(order)
-    }
+            found[names[number]] = risk_thresholds(
+                scores[own],
+                labels[own],
+                checked,
+                share,
+                promise,
+                groups=tasks[own],
+                weights=None if weights is None else inverse[own],
+                seed=seed,
+            )
+    return found
 
 
 def strictest(thresholds: Iterable[Thresholds]) -> Thresholds:
