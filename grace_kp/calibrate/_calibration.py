@@ -22,7 +22,15 @@ from grace_kp.calibrate._fit import FOLDS, PENALTIES, action_places, fit, group_
 from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._logistic import fit_logistic, probability
-from grace_kp.calibrate._risk import OVERALL, SELECTIVE, allowed_thresholds, checked_risks, labels_needed, promise_text
+from grace_kp.calibrate._risk import (
+    OVERALL,
+    SELECTIVE,
+    allowed_thresholds,
+    checked_risks,
+    labels_needed,
+    promise_text,
+    tool_thresholds,
+)
 from grace_kp.calibrate._samples import check_inside, group_numbers, independent, json_form
 from grace_kp.confidence import PROFILES, Thresholds, factors_from_trace
 from grace_kp.errors import brief
@@ -164,7 +172,7 @@ class Calibration:
                 f"the interval of its AUROC, {shown}, {'includes' if interval[1] >= 0.5 else 'is below'} 0.5, so it may not tell right {self.nouns} "
                 "from wrong ones"
             )
-        if all(level.threshold is None for level in self.levels):
+        if not any(level.coverage for level in self.levels):
             found.append("every level is never, so gates would escalate every action")
         return tuple(found)
 
@@ -276,14 +284,16 @@ class Tested:
         notes: Sequence[str],
         kinds: Sequence[Mapping[str, str]],
         holdout: float,
+        sure: RiskThresholds | None = None,
     ) -> Calibration:
         """Return the calibration of the profile, with the thresholds that keep the promise.
 
         Args:
             sample: counts of what was labelled and fitted on.
             kinds: the kinds of each of the tested, by name, to be assessed on their own, too.
+            sure: the thresholds; None chooses them for all of the tested together.
         """
-        sure = self.thresholds(promise)
+        sure = sure or self.thresholds(promise)
         assessments = {name: self.assess(name) for name in self.confidence}
         remarks, nouns = (*sure.notes, *notes), f"{promise.unit}s"
         assessed = {f"assessed_{nouns}": len(self.places), "assessed_tasks": len(set(self.groups)), "tested": sure.n}
@@ -317,6 +327,15 @@ class Tested:
     def thresholds(self, promise: Promise) -> RiskThresholds:
         scores, labels, notes = self._independent()
         return rounded_up(allowed_thresholds(scores, labels, dict(promise.risks), promise.delta, promise.kind, notes))
+
+    def tool_thresholds(self, promise: Promise, tools: Sequence[str]) -> dict[str, RiskThresholds]:
+        """Return the thresholds of each tool alone."""
+        usable = np.flatnonzero(self.audited)
+        found = tool_thresholds(
+            self.confidence[LEARNED][usable], self.labels[usable], [tools[place] for place in usable], promise.risks, promise.delta, promise.kind,
+            groups=[self.groups[place] for place in usable], weights=None if self.inverse is None else self.weights[usable], seed=self.seed,
+        )  # fmt: skip
+        return {name: rounded_up(each) for name, each in found.items()}
 
     def _independent(self) -> tuple[Floats, Floats, list[str]]:
         """Return confidences and labels that a promise may rest on: audited, one of each task, and of equal probability."""

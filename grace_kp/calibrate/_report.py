@@ -150,7 +150,7 @@ def _risk_plot(calibration: Calibration) -> str:
     """Return risk against coverage, with the chosen thresholds, the bounds of their risks and the promised risks."""
     levels = calibration.levels
     found = [Curve(name=name, points=points) for name, points in calibration.curves.items()]
-    chosen = [each for each in levels if each.threshold is not None]
+    chosen = [each for each in levels if each.bound is not None]
     if chosen:
         found.append(
             Curve(
@@ -197,8 +197,7 @@ def _of_actions(calibration: Calibration) -> list[str]:
     )
     rows = [
         (
-            each.words, f"{each.flagged:,} of {each.n:,}", f"{each.wrong / each.flagged:.0%}", f"{each.wrong_others / (each.n - each.flagged):.0%}",
-            each.odds,
+            each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds,
         )
         for each in calibration.predictors
     ]  # fmt: skip

@@ -248,10 +248,21 @@ def tool_thresholds(
     return found
 
 
-def strictest(thresholds: Iterable[Thresholds]) -> Thresholds:
-    """Return at each level the strictest of some thresholds: those for a tool that has none; never without any."""
-    rows = [(each.silent, each.notify, each.confirm) for each in thresholds]
-    return Thresholds(*map(max, zip(*rows, strict=True))) if rows else Thresholds(math.inf, math.inf, math.inf)
+def strictest(tools: Mapping[str, RiskThresholds]) -> RiskThresholds:
+    """Return at each level the strictest threshold of any tool, for tools without labels, with the counts of all tools under their own."""
+    found = list(tools.values())
+    n, levels = sum(each.n for each in found), found[0].risks
+    return RiskThresholds(
+        thresholds=Thresholds(*(max(getattr(each.thresholds, name) for each in found) for name in LEVELS)),
+        coverage={level: sum(each.coverage[level] * each.n for each in found) / n for level in levels},
+        bounds=dict.fromkeys(levels),
+        n=n,
+        notes=(),
+        errors={level: sum(each.errors[level] for each in found) for level in levels},
+        risks=levels,
+        delta=sum(each.delta for each in found),
+        promise=found[0].promise,
+    )
 
 
 def promise_text(kind: str, risks: Mapping[str, float], delta: float, what: str) -> str:

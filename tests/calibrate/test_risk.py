@@ -355,15 +355,16 @@ def test_each_tool_has_its_own_thresholds(rows, promise):
             assert (level.threshold is None) == (level.more != 0)
             if each.n < level.needed:
                 assert level.more == level.needed - each.n
-    lowest = strictest(each.thresholds for each in found.values())
+    whole = strictest(found)
+    lowest = whole.thresholds
+    assert (sum(each.n for each in found.values()), sum(each.errors["notify"] for each in found.values())) == (
+        whole.n,
+        whole.errors["notify"],
+    )
     for each in found.values():
         assert lowest.silent >= each.thresholds.silent
         assert lowest.notify >= each.thresholds.notify
         assert lowest.confirm >= each.thresholds.confirm
-
-
-def test_a_tool_without_labels_is_never_let_through():
-    assert gk.Thresholds(math.inf, math.inf, math.inf) == strictest([])
 
 
 def test_tools_with_too_few_labels_take_no_share():
