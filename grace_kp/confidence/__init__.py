@@ -44,7 +44,15 @@ from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, Scores, check
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
 
 if TYPE_CHECKING:
-    from grace_kp.confidence._action_history import ACTION_FEATURES, FREE, LOWERING, ActionFeatures, ActionHistory
+    from grace_kp.confidence._action_history import (
+        ACTION_FEATURES,
+        FREE,
+        LOWERING,
+        ActionFeatures,
+        ActionHistory,
+        RunReader,
+        history_of_document,
+    )
     from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
     from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
     from grace_kp.confidence._wording import (
@@ -87,6 +95,7 @@ __all__ = [
     "RecordedEvidence",
     "ResultReader",
     "RunEvidence",
+    "RunReader",
     "Scores",
     "SearchResults",
     "Thresholds",
@@ -98,6 +107,7 @@ __all__ = [
     "decide",
     "evidence_of_calls",
     "factors_from_trace",
+    "history_of_document",
     "is_empty_result",
     "leaves_of",
     "normal_form",
@@ -118,6 +128,7 @@ __all__ = [
 # Compiling their patterns takes longer than importing the rest, and only gates on actions of a model need them.
 _MODULES = {
     **dict.fromkeys(("ACTION_FEATURES", "FREE", "LOWERING", "ActionFeatures", "ActionHistory"), "_action_history"),
+    **dict.fromkeys(("RunReader", "history_of_document"), "_action_history"),
     **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
     **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),
     **dict.fromkeys(("count_phrases", "is_empty_result", "plain"), "_wording"),

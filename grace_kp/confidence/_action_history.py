@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from threading import RLock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
 from grace_kp.confidence._provenance import ProvenanceIndex
 from grace_kp.confidence._wording import count_phrases, plain
+from grace_kp.trace import outcomes_of_calls
 
 if TYPE_CHECKING:
-    from grace_kp.confidence._provenance import ActionAlarm, ValuePlaces
+    from collections.abc import Callable, Iterable, Sequence
 
+    from grace_kp.confidence._provenance import ActionAlarm, ValuePlaces
+    from grace_kp.trace import ReasoningTrace
+
+    Entry = Mapping[str, Any]
 LOWERING = {
     "beside": "a value beside instructions",
     "unnamed_target": "an identifier or address that neither the user nor the policy named",
@@ -92,20 +100,32 @@ class ActionHistory:
     _since_user: int = 0
     _steps: int = 0
     _errors: Counter[str] = field(default_factory=Counter)
-    _actions: Counter[str] = field(default_factory=Counter)
+    _done: Counter[str] = field(default_factory=Counter)
+    """Calls of each tool that did not fail."""
+    _actions: set[str] = field(default_factory=set)
+    """Names of tools that change something, rather than reading."""
     _calls: set[str] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
     _repeated: int = 0
     _used: set[str] = field(default_factory=set)
     """Values of arguments of calls that succeeded."""
-    _reads: set[str] = field(default_factory=set)
-    """Calls that succeeded and were no actions."""
+    _succeeded: dict[str, set[str]] = field(default_factory=dict)
+    """Calls of each tool that succeeded."""
+    lock: RLock = field(default_factory=RLock, repr=False, compare=False)
+    """Held while something is added to the history of a live run, or looked up in it."""
 
     def add_user(self, text: str, *, step: int = -1, is_complete: bool = True) -> None:
         """Add words that the program declares as a person's."""
         self._user.append(self.index.add_user(text, step=step, is_complete=is_complete))
         self._since_user = 0
         self._steps += 1
+
+    def add_objective(self, text: str, name: object, *, is_agent: bool) -> None:
+        """Add the objective of a run as the user's words, if the program stated one for an agent."""
+        if is_agent and text != name:
+            self.add_user(text)
+        else:
+            self.index.add_gap("the user's words are not known")
 
     def add_agent(self, text: str) -> None:
         """Add a message or thought of the agent."""
@@ -123,32 +143,43 @@ class ActionHistory:
         step: int = -1,
         has_succeeded: bool | None = None,
         is_action: bool = False,
+        order: int | None = None,
     ) -> None:
         """Add an earlier call, before its result.
 
         Args:
             tool: the tool.
-            arguments: the arguments, as JSON values.
+            arguments: the arguments, as JSON values; None if they are not known.
             step: the number of its step.
             has_succeeded: None if its result is not known.
-            is_action: whether it changes something, rather than reading.
+            is_action: whether the tool changes something, rather than reading; then its other calls are actions, too.
+            order: when it began, as `index.mark` returned it; None for now.
         """
-        self.index.add_call(tool, arguments, step=step, has_succeeded=has_succeeded)
         leaves = [normal_form(leaf) for _, leaf, _ in leaves_of(arguments, [])]
         call = f"{tool} {leaves}"
+        if arguments is None:
+            self.index.add_gap("the arguments of calls are not captured")
+            call = f"{tool} {self._steps}"
+        else:
+            self.index.add_call(tool, arguments, step=step, has_succeeded=has_succeeded, order=order)
         self._repeated += call in self._calls
         self._calls.add(call)
         self._steps += 1
         self._since_user += 1
+        if is_action:
+            self._actions.add(tool)
         if has_succeeded is False:
             self._errors[tool] += 1
             self._failed.add(call)
             return
         self._used.update(leaves)
-        if is_action:
-            self._actions[tool] += 1
-        elif has_succeeded:
-            self._reads.add(call)
+        self._done[tool] += 1
+        if has_succeeded:
+            self._succeeded.setdefault(tool, set()).add(call)
+
+    def add_action(self, tool: str) -> None:
+        """Add that a tool changes something, rather than reading: its calls are actions."""
+        self._actions.add(tool)
 
     def add_result(
         self, tool: str, result: object, *, step: int = -1, has_failed: bool = False, is_complete: bool = True
@@ -157,7 +188,21 @@ class ActionHistory:
         self.index.add_result(tool, result, step=step, has_failed=has_failed, is_complete=is_complete)
         self._steps += 1
 
-    def features(self, tool: str, arguments: object, *, parallel: int = 1, schema_errors: int = 0) -> ActionFeatures:
+    def read_nested(self, name: object, nested: Mapping[str, Entry]) -> bool | None:
+        """Add a nested run from its document; return whether it is known, and None for no run.
+
+        Args:
+            name: the id of the nested run, None for none.
+            nested: documents by id.
+        """
+        found = None if name is None else nested.get(str(name))
+        if found is not None:
+            _read_document(self, found, nested=nested, is_nested=True)
+        return None if name is None else found is not None
+
+    def features(
+        self, tool: str, arguments: object, *, parallel: int = 1, schema_errors: int = 0, schema: object = None
+    ) -> ActionFeatures:
         """Return the features of an action that is about to be made.
 
         Args:
@@ -165,7 +210,14 @@ class ActionHistory:
             arguments: the arguments, as JSON values.
             parallel: number of calls that the agent asked for together with this one, and this one.
             schema_errors: number of required parameters that are missing and of unknown ones.
+            schema: the JSON schema of its parameters, if the author of the program wrote it: its constants are sources of values.
         """
+        with self.lock:
+            if schema is not None:
+                self.index.add_schema(tool, schema)
+            return self._features(tool, arguments, parallel, schema_errors)
+
+    def _features(self, tool: str, arguments: object, parallel: int, schema_errors: int) -> ActionFeatures:
         alarms, places = self.index.examine(tool, arguments)
         leaves = [(normal_form(leaf), is_number) for _, leaf, is_number in leaves_of(arguments, [])]
         shaped = list(zip(places, leaves, strict=False))
@@ -173,6 +225,8 @@ class ActionHistory:
         targets = [(each, leaf) for each, (leaf, _) in shaped if each.shape in {"identifier", "address"}]
         amounts = [abs(float(leaf)) for each, (leaf, is_number) in shaped if is_number and each.shape != "identifier"]
         amount = max((value for value in amounts if value < MAX_AMOUNT), default=0.0)
+        actions = {tool, *self._actions}
+        reads = sum(len(calls) for name, calls in self._succeeded.items() if name not in actions)
         last = self._user[-1] if self._user else ""
         user_words = normal_form("\n".join(self._user))
         found = {
@@ -183,14 +237,14 @@ class ActionHistory:
             "unread": any(leaf not in self._used for _, leaf in targets),
             "repeats": any(alarm.name == "repeat" for alarm in alarms),
             "retries": f"{tool} {[leaf for leaf, _ in leaves]}" in self._failed,
-            "few_reads": math.log1p(ENOUGH_READS) - math.log1p(min(len(self._reads), ENOUGH_READS)),
+            "few_reads": math.log1p(ENOUGH_READS) - math.log1p(min(reads, ENOUGH_READS)),
             "confirmed": bool(_YES.search(normal_form(last))),
         }
         counts = {
             "tool_errors": self._errors[tool],
             "errors": self._errors.total(),
-            "actions": self._actions.total(),
-            "tool_actions": self._actions[tool],
+            "actions": sum(self._done[name] for name in actions),
+            "tool_actions": self._done[tool],
             "repeated_calls": self._repeated,
             "parallel": parallel - 1,
             "since_user": self._since_user,
@@ -215,3 +269,215 @@ def _names_tool(tool: str, words: set[str]) -> bool:
     """Return whether the user's words name what a tool acts on: "hotel" for `reserve_hotel`, its plural or singular."""
     parts = [part.casefold() for part in _NAME_PARTS.findall(tool)]
     return any({part, f"{part}s", part.removesuffix("s")} & words for part in parts[1:] or parts)
+
+
+_FAILED = frozenset({"error", "cancelled", "exited"})
+_WAITS = "suspended"
+_EXECUTED = frozenset({"executed", "executed_modified", "executed_before"})
+
+
+class RunReader:
+    """How far the steps of one run have been read into a history.
+
+    Args:
+        history: what they are added to.
+        is_outermost: False for a run inside of another one, whose objective and messages are those of an agent.
+    """
+
+    def __init__(self, history: ActionHistory, *, is_outermost: bool = True) -> None:
+        self._history, self._is_outermost = history, is_outermost
+        self._position = self._known = 0
+        self._calls: dict[object, Entry] = {}
+        """Calls by their step, until it is read."""
+        self._begun: dict[int, tuple[Entry, int]] = {}
+        """Calls that have not ended, by their step, and when they began."""
+        self.names: set[str] = set()
+        """Names of the tools whose calls are recorded."""
+        self._agents: set[object] = set()
+        """Ids of calls that return what an agent wrote: a nested run is inside."""
+        self._decided: set[int] = set()
+
+    def read(
+        self,
+        steps: Sequence[Any],
+        calls: Sequence[Entry],
+        decisions: Sequence[Entry],
+        inside: Callable[[Entry], bool | None],
+    ) -> None:
+        """Read what is new.
+
+        Args:
+            steps: the steps of the run, as in a trace.
+            calls: its calls, as in `grace.calls`.
+            decisions: its decisions, as in `grace.decisions`.
+            inside: reads the run nested in a call. It returns None for a call without one, and False if that run cannot be read.
+        """
+        history = self._history
+        for call in calls[self._known :]:
+            self._known += 1
+            self._calls[call.get("tool_call")] = call
+            self.names.add(str(call.get("name")))
+        for entry in decisions:
+            history.add_action(str(entry.get("action")))
+        alone = self._actions_alone(decisions)
+        for number in range(self._position, len(steps)):
+            self._position = number + 1
+            self._take_actions(alone, number)
+            step = steps[number] if isinstance(steps[number], Mapping) else {}
+            kind, content = step.get("type"), step.get("content")
+            if kind == "tool_call" and number in self._calls:
+                self._begun[number] = self._calls.pop(number), history.index.mark()
+            elif kind == "observation":
+                self._take_result(steps, number, content, inside)
+            elif kind == "thought" and step.get("role") != "user":
+                history.add_agent(content if isinstance(content, str) else "")
+            elif kind == "thought" and self._is_outermost:
+                history.add_user(
+                    content if isinstance(content, str) else "", step=number, is_complete=content is not None
+                )
+        self._take_actions(alone, len(steps))
+        for call, _ in self._begun.values():
+            self._look_inside(call, inside)
+
+    def _look_inside(self, call: Entry, inside: Callable[[Entry], bool | None]) -> None:
+        found = inside(call)
+        if found is not None:
+            self._agents.add(call.get("call_id"))
+        if found is False:
+            self._history.index.add_gap("a run nested in this one is not known here")
+        if call.get("call_id") in self._agents:
+            self._agents.add(call.get("parent"))
+
+    def _take_result(
+        self, steps: Sequence[Any], number: int, content: object, inside: Callable[[Entry], bool | None]
+    ) -> None:
+        history = self._history
+        begun = next((at for at, (call, _) in self._begun.items() if call.get("observation") == number), None)
+        if begun is None:
+            history.add_result(
+                "", content if isinstance(content, str) else "", step=number, is_complete=content is not None
+            )
+            return
+        call, order = self._begun.pop(begun)
+        self._look_inside(call, inside)
+        tool, status = str(call.get("name")), call.get("status")
+        has_failed = status in _FAILED
+        succeeded = True if status == "ok" else False if has_failed else None
+        place = begun if self._is_outermost else -1
+        history.add_call(tool, steps[begun].get("input"), step=place, has_succeeded=succeeded, order=order)
+        is_known = isinstance(content, str) and call.get("call_id") not in self._agents and status != _WAITS
+        history.add_result(
+            tool,
+            content if is_known else "",
+            step=number if self._is_outermost else -1,
+            has_failed=has_failed,
+            is_complete=is_known or isinstance(content, str),
+        )
+
+    def _actions_alone(self, decisions: Sequence[Entry]) -> deque[tuple[int, int, Entry]]:
+        """Return step, number and entry of the executed actions of which no call is recorded, because they are no tools."""
+        return deque(
+            (at, number, entry)
+            for number, entry in enumerate(decisions)
+            if entry.get("outcome") in _EXECUTED
+            and number not in self._decided
+            and str(entry.get("action")) not in self.names
+            and type(at := entry.get("step")) is int
+        )
+
+    def _take_actions(self, alone: deque[tuple[int, int, Entry]], step: int) -> None:
+        while alone and alone[0][0] <= step:
+            at, number, entry = alone.popleft()
+            self._decided.add(number)
+            arguments = entry.get("executed_arguments", entry.get("arguments"))
+            self._history.add_call(str(entry.get("action")), arguments, step=at, has_succeeded=True, is_action=True)
+            self._history.index.add_gap("what a gated function returns is recorded only if it is a tool")
+
+
+def history_of_document(
+    document: Entry | ReasoningTrace,
+    step: int | None = None,
+    *,
+    decisions: int | None = None,
+    nested: Mapping[str, Entry] = MappingProxyType({}),
+) -> ActionHistory:
+    """Return what an agent had seen before a step of its run, as a trace holds it.
+
+    It equals the history of the live run as far as the trace holds what was seen. What was not captured, redacted or cut, the system
+    prompt, and runs nested in this one or around it are gaps.
+
+    Args:
+        document: the trace, or its dict form; of any program.
+        step: the number of steps that exist; None for all.
+        decisions: the number of decisions that were made; None for those before the step.
+        nested: the documents of the runs nested in this one, and in those, by id.
+    """
+    history = ActionHistory()
+    _read_document(history, document if isinstance(document, Mapping) else document.to_dict(), step, decisions, nested)
+    return history
+
+
+def _read_document(
+    history: ActionHistory,
+    document: Entry,
+    step: int | None = None,
+    decisions: int | None = None,
+    nested: Mapping[str, Entry] = MappingProxyType({}),
+    *,
+    is_nested: bool = False,
+) -> None:
+    grace = _mapping(document.get("grace"))
+    steps = list(_entries(document, "steps"))
+    count = len(steps) if step is None else min(max(step, 0), len(steps))
+    calls = list(_entries(grace, "calls")) if isinstance(grace.get("calls"), list) else _calls_of(steps)
+    taken = list(_entries(grace, "decisions"))
+    if decisions is not None:
+        taken = taken[:decisions]
+    elif step is not None:
+        taken = [entry for entry in taken if type(at := entry.get("step")) is int and at < step]
+    is_outermost = not is_nested and "parent" not in grace
+    for name, reason in _DOCUMENT_GAPS.items():
+        if grace.get(name):
+            history.index.add_gap(reason)
+    objective = _mapping(document.get("task")).get("objective")
+    alone = [entry.get("name") for entry in calls[:1]] + [entry.get("action") for entry in _entries(grace, "decisions")]
+    if is_outermost and isinstance(objective, str):
+        history.add_objective(objective, grace.get("name"), is_agent=grace.get("name") not in alone)
+
+    reader = RunReader(history, is_outermost=is_outermost)
+    reader.names.update(str(call.get("name")) for call in calls)
+    before = [call for call in calls if type(at := call.get("tool_call")) is int and at < count]
+    reader.read(steps[:count], before, taken, lambda call: history.read_nested(call.get("child"), nested))
+
+
+_DOCUMENT_GAPS = {
+    "parent": "the run around this one is in another trace",
+    "dropped_steps": "steps of this run were not recorded",
+    "unscanned_texts": "texts of this run were removed unread",
+    "evidence_gaps": "evidence of this run is missing",
+    "model_calls": "the instructions that the model was given are not in the trace",
+}
+
+
+def _calls_of(steps: Sequence[Entry]) -> list[Entry]:
+    """Return calls from the types of the steps alone. Calls that ran in parallel get their observations in order."""
+    outcomes = outcomes_of_calls(str(step.get("type")) for step in steps)
+    calls: list[dict[str, Any]] = []
+    waiting: deque[dict[str, Any]] = deque()
+    for number, step in enumerate(steps):
+        if step.get("type") == "tool_call":
+            name = _mapping(step.get("tool")).get("name")
+            calls.append({"name": name, "tool_call": number, "status": "ok" if outcomes[len(calls)] else "error"})
+            waiting.append(calls[-1])
+        elif step.get("type") == "observation" and waiting:
+            waiting.popleft()["observation"] = number
+    return [{**call, "call_id": number} for number, call in enumerate(calls)]
+
+
+def _mapping(part: object) -> Entry:
+    return part if isinstance(part, Mapping) else {}
+
+
+def _entries(part: Entry, name: str) -> Iterable[Entry]:
+    found = part.get(name)
+    return map(_mapping, found) if isinstance(found, list) else ()

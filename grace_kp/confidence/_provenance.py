@@ -62,8 +62,13 @@ MAX_PHRASE = 300
 """Characters of a value that is looked for as a whole."""
 BEFORE, AFTER = 250, 120
 """Characters before and after a value that count as beside it."""
-_CUTS = ("[redacted:", "[cut: ")
-"""Marks of a text, in lower case, from which something was removed."""
+_CUT = re.compile(
+    r"\[(?:redacted:|cut: |not captured\]|sealed\]|hidden\])|\.\.\. [\d,]+ more\b|<[\w.]+: (?:not shown|cannot be read|[\d,]+ bytes)"
+)
+"""Marks, in normal form, of a text from which something was removed, by redaction or because it was too long."""
+_QUOTED, _QUOTED_STEP = 6, 3
+"""Words of a line that make it a quotation if a result contains them, and the words from one try to the next."""
+MAX_EXCERPT = 300
 
 _KEY = re.compile(r"[\"']?([^\W\d][\w-]{0,39})[\"']?\s?[:=]")
 _LEAF_START, _LEAF_END = re.compile(r"(?:^|[:=\[{(,\n|-])\s?[\"'<]*$"), re.compile(r"[\"'>]*\s?(?:$|[,\]})\n|:])")
@@ -86,6 +91,8 @@ class Place:
     """Where it begins in the normal form of its text."""
     beside: str = ""
     """Instructing words near it, from the project's lists; empty for none. Those of users and policies are not looked for."""
+    number: int = -1
+    """Which of the indexed texts it is in; -1 for a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,29 +186,52 @@ class ProvenanceIndex:
         self._total = 0
         self._order = 0
 
-    def add_user(self, text: object, *, step: int = -1, is_complete: bool = True) -> str:
+    def add_user(self, text: object, *, step: int = -1, is_complete: bool = True, order: int | None = None) -> str:
         """Add words that the program declares as a person's, and return them without quoted, fenced and tagged blocks, which count as documents."""
         unread: list[str] = []
         own, pasted = _split_pasted(text_of(text, unread))
-        self._add("user", "", own, step, is_complete and not unread)
-        self._add("text", "", pasted, step)
+        self._add("user", "", own, step, is_complete and not unread, order=order)
+        self._add("text", "", pasted, step, order=order)
         return own
 
-    def add_policy(self, text: object, *, step: int = -1, is_complete: bool = True) -> None:
-        """Add the system prompt, or another text that the program's author wrote."""
-        self._add("policy", "", text, step, is_complete)
+    def add_policy(self, text: object, *, step: int = -1, is_complete: bool = True, order: int | None = None) -> None:
+        """Add the system prompt, or another text that the program's author wrote.
+
+        Lines that quote a result are documents that the program put into the prompt, and count as such.
+        """
+        unread: list[str] = []
+        lines = text_of(text, unread).splitlines()
+        quoted = [self._quotes(line) for line in lines]
+        own = "\n".join([line for line, is_quoted in zip(lines, quoted, strict=True) if not is_quoted])
+        self._add("policy", "", own, step, is_complete and not unread, order=order)
+        documents = "\n".join([line for line, is_quoted in zip(lines, quoted, strict=True) if is_quoted])
+        self._add("text", "", documents, step, order=order)
+
+    def mark(self) -> int:
+        """Return a place in the order of texts, for a text that is seen now and added later."""
+        self._order += 1
+        return self._order
 
     def add_result(
-        self, tool: str, result: object, *, step: int = -1, has_failed: bool = False, is_complete: bool = True
-    ) -> None:
+        self, tool: str, result: object, *, step: int = -1, has_failed: bool = False, is_complete: bool = True,
+        order: int | None = None,
+    ) -> None:  # fmt: skip
         """Add what a tool returned: a string, or JSON values."""
-        self._add("text", tool, result, step, is_complete, has_failed)
+        self._add("text", tool, result, step, is_complete, has_failed, order)
 
-    def add_call(self, tool: str, arguments: object, *, step: int = -1, has_succeeded: bool | None = None) -> None:
+    def add_call(
+        self,
+        tool: str,
+        arguments: object,
+        *,
+        step: int = -1,
+        has_succeeded: bool | None = None,
+        order: int | None = None,
+    ) -> None:
         """Add a call that the agent made earlier, before its result. None for a call whose result is not known."""
-        self._add("argument", tool, arguments, step, is_failure=not has_succeeded)
-        digest = call_digest(tool, arguments)
-        if has_succeeded and digest and len(self._succeeded) < MAX_LEAVES:
+        is_whole = self._add("argument", tool, arguments, step, is_failure=not has_succeeded, order=order)
+        digest = call_digest(tool, arguments) if has_succeeded and is_whole else None
+        if digest and len(self._succeeded) < MAX_LEAVES:
             self._succeeded.add(digest)
 
     def add_schema(self, tool: str, schema: object) -> None:
@@ -248,13 +278,41 @@ class ProvenanceIndex:
             found.append(ActionAlarm("repeat", tool=tool))
         return tuple(dict.fromkeys(found)), places
 
+    def excerpt(self, place: Place) -> str:
+        """Return the text around a place in normal form, at most `MAX_EXCERPT` characters; empty for a schema.
+
+        It is what a user, a tool or a document wrote: escape it, and show it only to those who may see the run.
+        """
+        if not 0 <= place.number < len(self._pieces):
+            return ""
+        start = max(0, place.start - MAX_EXCERPT // 2)
+        return self._pieces[place.number].text[start : start + MAX_EXCERPT]
+
+    def _quotes(self, line: str) -> bool:
+        """Return whether some words of a line are in a result that was added before."""
+        words = normal_form(line).split()
+        for start in range(0, len(words) - _QUOTED + 1, _QUOTED_STEP):
+            found = self._phrase(" ".join(words[start : start + _QUOTED]), "words")
+            if any(self._pieces[number].kind == "text" for number, _, _ in found):
+                return True
+        return False
+
     def _add(
-        self, kind: Kind, tool: str, value: object, step: int, is_complete: bool = True, is_failure: bool = False
-    ) -> None:
-        self._order += 1
+        self,
+        kind: Kind,
+        tool: str,
+        value: object,
+        step: int,
+        is_complete: bool = True,
+        is_failure: bool = False,
+        order: int | None = None,
+    ) -> bool:
+        """Index a text; return whether nothing is missing in it."""
+        order = self.mark() if order is None else order
         unread: list[str] = []
         text = normal_form(text_of(value, unread)[: MAX_TOTAL - self._total + 1])
-        if kind != "argument" and (unread or not is_complete or any(mark in text for mark in _CUTS)):
+        is_whole = is_complete and not unread and not _CUT.search(text)
+        if kind != "argument" and not is_whole:
             self.add_gap("a text is cut, redacted or cannot be read")
         if self._total + len(text) > MAX_TOTAL:
             self.add_gap("the run is longer than what is indexed")
@@ -262,7 +320,8 @@ class ProvenanceIndex:
         self._total += len(text)
         for start in range(0, len(text), MAX_PIECE):
             part = text[max(0, start - OVERLAP) : start + MAX_PIECE]
-            self._index(_Piece(kind, tool, step, self._order, part, is_failure))
+            self._index(_Piece(kind, tool, step, order, part, is_failure))
+        return is_whole
 
     def _index(self, piece: _Piece) -> None:
         number = len(self._pieces)
@@ -281,7 +340,7 @@ class ProvenanceIndex:
         path = path_text(keys)
         value = normal_form(leaf[: 20 * MAX_PHRASE]).replace("\n", " ")
         shape = shape_of(value, keys, is_number=is_number)
-        if any(mark in value for mark in _CUTS):
+        if _CUT.search(value):
             return ValuePlaces(path, shape, "unknown")
         places = self._places(tool, value, shape)
         alarm = self._beside(path, shape, places)
@@ -311,7 +370,7 @@ class ProvenanceIndex:
                 if len(found) < MAX_PLACES:
                     names = _KEY.findall(piece.text, max(0, start - 200), start)
                     name = names[-1] if names else ""
-            found.append((Place(kind, piece.step, piece.tool, name, start, piece.beside(start, end)), piece))
+            found.append((Place(kind, piece.step, piece.tool, name, start, piece.beside(start, end), number), piece))
         return found
 
     def _occurrences(self, value: str, shape: Shape) -> Iterator[Occurrence]:

@@ -35,6 +35,7 @@ from grace_kp.record._run import (
     find_frame,
     new_trace_id,
 )
+from grace_kp.record._sight import history_of, keep_events
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, SEALED, TOOL, Spec, argument_check, fitting, reseal, seal
 from grace_kp.record._threads import instrument_threads, propagate
 from grace_kp.record._wrap import call_alone, call_in, open_run
@@ -83,7 +84,9 @@ __all__ = [
     "finish_late",
     "fitting",
     "gaps_of",
+    "history_of",
     "instrument_threads",
+    "keep_events",
     "keep_evidence",
     "keep_refusal",
     "kept_refusal",

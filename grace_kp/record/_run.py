@@ -33,6 +33,7 @@ NOT_CAPTURED = "[not captured]"
 """Replaces contents where inputs or outputs are not captured."""
 
 
+MAX_INSTRUCTIONS = 200_000
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 LOST = "what this run recorded before it was suspended cannot be found"
 
@@ -192,9 +193,9 @@ class Run:
     __slots__ = (
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
-        "name", "node", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "prepared",
-        "reading", "refusal", "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",
-        "usage", "via", "via_trace",
+        "name", "node", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "preamble", "prepared",
+        "reading", "refusal", "result", "resumes", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
+        "troubles_before", "usage", "via", "via_trace",
     )  # fmt: skip
 
     def __init__(
@@ -254,6 +255,10 @@ class Run:
         self.sample: float | None = None
         self.reading: Any = None
         """How far gates have read its events."""
+        self.sight: Any = None
+        """What gates have read of what the agent has seen; for a nested run that has ended, the events that they may still read."""
+        self.preamble: list[Any] | None = None
+        """What the model was told apart from the events: instructions, and functions that read messages; see `_sight`."""
         self.sealed: list[dict[str, Any]] | None = None  # entries of gates, also of runs inside
         self._id: str | None = None
         self.max_text = owner.max_text
@@ -340,6 +345,15 @@ class Run:
             note("user_message", "ignored a message without a visible character")
             return
         self._say(UserMessage, "user_message", text if self.owner.capture_input else NOT_CAPTURED)
+
+    @shielded
+    def instructions(self, text: str) -> None:
+        """State instructions that the author of the program gave the model, such as its system prompt.
+
+        Gates then know the values in it: they are the author's words. It is not recorded. Pass no text with documents or with results of
+        tools in it, and none that a user wrote.
+        """
+        self.preamble = [*(self.preamble or ()), render_text(text, MAX_INSTRUCTIONS)]
 
     def _say(self, kind: type[Note], verb: str, text: object) -> None:
         if not self.open:

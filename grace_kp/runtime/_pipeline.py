@@ -28,6 +28,7 @@ from grace_kp.record import (
     Run,
     attempt,
     facts_of,
+    keep_events,
     keep_evidence,
     node_of,
     note,
@@ -190,6 +191,7 @@ class Pipeline(Resident):
             texts = run.steps.hit_texts
             if run.via is not None:
                 attempt("keeping evidence of a nested run", lambda: keep_evidence(run))
+            keep_events(run)
             run.events = []  # the document holds them now
             run.steps.release()
         prepared = Prepared(document, texts)
