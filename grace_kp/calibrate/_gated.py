@@ -20,6 +20,7 @@ from grace_kp.confidence import (
     RecordedEvidence,
     RunEvidence,
     evidence_of_calls,
+    history_of_document,
     with_judgements,
 )
 from grace_kp.errors import is_unit
@@ -149,8 +150,6 @@ class Prefixes:
             return NO_CALLS
         if action.record.hidden or not isinstance(action.record.data.get("arguments"), Mapping):
             return NO_ARGUMENTS
-        from grace_kp.confidence import history_of_document
-
         history = history_of_document(self._document, action.step)
         return history.features(action.record.action, dict(action.record.arguments))
 

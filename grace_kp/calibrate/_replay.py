@@ -201,14 +201,15 @@ class ReplayPolicy:
         if action.step is None:
             return NO_STEP
         evaluation = action.record.data.get("evaluation")
-        if (model := getattr(self.profile, "action", None)) is not None:
+        model, confidence = getattr(self.profile, "action", None), getattr(self.profile, "confidence", None)
+        if (model or confidence) and action.step == 0 and before.grace.get("name") == action.record.action:
+            return NO_RUN  # the action opened the run
+        if model is not None:
             known = before.features(action)
             return (
                 known if isinstance(known, str) else (round(model.predict(known), 3), Basis(measured=("probability",)))
             )
-        if (confidence := getattr(self.profile, "confidence", None)) is not None:
-            if action.step == 0 and before.grace.get("name") == action.record.action:  # the action opened the run
-                return NO_RUN
+        if confidence is not None:
             score = _learned(confidence, before.document(action.step, evaluation), "action")
             return score if isinstance(score, str) else (score, Basis(measured=("probability",)))
         if not isinstance(before.grace.get("calls"), list):
