@@ -17,6 +17,7 @@ from grace_kp.calibrate._actions import fit_actions
 from grace_kp.calibrate._assess import LEAST_CLUSTERS
 from grace_kp.calibrate._calibration import APPROXIMATE, LEARNED, Tested, held_back
 from grace_kp.calibrate._facts import MAX_NAMES, domain_of, facts_of_all, hash_of
+from grace_kp.calibrate._gated import Prefixes, grace_of
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._risk import strictest
 from grace_kp.calibrate._samples import JsonRecord, group_numbers
@@ -135,15 +136,14 @@ def calibrate_actions(
     Raises:
         ValueError: an argument cannot be used, or there are too few labels; the message says how many there are.
     """
-    actions = labelled.actions
     if promise.unit != "action":
         raise ValueError('the promise must be about actions: Promise(..., unit="action")')
+    actions, rows, left_out = _features_of(labelled)
     if not actions:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in labelled.left_out.items())
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise ValueError(
             f"there are no labelled actions{reasons and f' ({reasons})'}; grace.feedback(…, action=…) labels one"
         )
-    rows = action_rows(actions)
     groups, labels = [each.group for each in actions], np.array([float(each.correct) for each in actions])
     held = held_back(groups, holdout, seed) if holdout else np.ones(len(actions), dtype=bool)
     seen = np.flatnonzero(~held if holdout else held).tolist()
@@ -176,7 +176,7 @@ def calibrate_actions(
     sample = {
         "actions": len(actions), "tasks": len(set(groups)), "share_correct": float(labels.mean()), "audited": sum(each.is_audited for each in actions),
         "fitted_actions": len(fitted), "fitted_tasks": len({each.group for each in fitted}), "base_rate": model.reason,
-        "sources": dict(Counter(each.source for each in actions)), "left_out": dict(labelled.left_out),
+        "sources": dict(Counter(each.source for each in actions)), "left_out": left_out,
     }  # fmt: skip
     notes = [_EACH, *([] if holdout else [APPROXIMATE]), *([_PER_TOOL] if per_tool else [])]
     if model.reason:
@@ -188,6 +188,21 @@ def calibrate_actions(
     if own is not None:
         calibration = replace(calibration, profile=_with_thresholds(calibration.profile, by_tool))
     return replace(calibration, tools=by_tool, predictors=predictors_of(rows, labels, groups, seed))
+
+
+def _features_of(labelled: ActionLabels) -> tuple[list[LabelledAction], list[ActionFeatures], dict[str, int]]:
+    """Return the labelled actions with their features, and what was left out because too little of it is recorded."""
+    runs: dict[int, Prefixes] = {}
+    actions, rows, left_out = [], [], Counter(labelled.left_out)
+    for each in labelled.actions:
+        before = runs.setdefault(id(each.trace), Prefixes(each.trace, grace_of(each.trace)))
+        found = before.features(each.trace.decisions[each.position])
+        if isinstance(found, str):
+            left_out[found] += 1
+        else:
+            actions.append(each)
+            rows.append(found)
+    return actions, rows, dict(left_out)
 
 
 def _with_thresholds(profile: CalibratedProfile, tools: Mapping[str, RiskThresholds]) -> CalibratedProfile:

@@ -40,6 +40,7 @@ UNREADABLE_GAP = "the recorded gaps in the evidence cannot be read"
 UNDECIDED = "no decision was made"
 """Why an entry is left out: its call ended before its level was decided."""
 UNREADABLE = "the entry cannot be read"
+NO_STEP = "the step of the decision is not recorded, so the run before it is unknown"
 NO_CALLS = "the trace does not record its calls"
 NO_ARGUMENTS = "the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
 
@@ -144,14 +145,15 @@ class Prefixes:
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError):  # any program may have written it
             return None
 
-    def features(self, action: RecordedAction) -> ActionFeatures | str:
+    def features(self, record: DecisionRecord) -> ActionFeatures | str:
         """Return what is known of an action and of the run before it, or the reason why that is not recorded."""
+        if record.step is None or record.step < 0:
+            return NO_STEP
         if not isinstance(self.grace.get("calls"), list):
             return NO_CALLS
-        if action.record.hidden or not isinstance(action.record.data.get("arguments"), Mapping):
+        if record.hidden or not isinstance(record.data.get("arguments"), Mapping):
             return NO_ARGUMENTS
-        history = history_of_document(self._document, action.step)
-        return history.features(action.record.action, dict(action.record.arguments))
+        return history_of_document(self._document, record.step).features(record.action, dict(record.arguments))
 
     def evidence(self, step: int) -> RunEvidence:
         """Return the evidence of the calls that had ended when the run had `step` steps."""

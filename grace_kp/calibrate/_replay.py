@@ -29,6 +29,7 @@ from grace_kp.calibrate._comparison import (
 )
 from grace_kp.calibrate._gated import (
     NO_CALLS,
+    NO_STEP,
     UNREADABLE,
     Prefixes,
     add_judgements,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 
 
 RECORDED = "recorded"
-NO_STEP = "the step of the decision is not recorded, so the run before it is unknown"
 NO_CONFIDENCE = "no confidence is recorded; name a profile"
 NO_RUN = "the action was called outside of any run, and a learned profile reads recorded runs"
 NOT_ENDED = "the run has not ended"
@@ -205,7 +205,7 @@ class ReplayPolicy:
         if (model or confidence) and action.step == 0 and before.grace.get("name") == action.record.action:
             return NO_RUN  # the action opened the run
         if model is not None:
-            known = before.features(action)
+            known = before.features(action.record)
             return (
                 known if isinstance(known, str) else (round(model.predict(known), 3), Basis(measured=("probability",)))
             )
