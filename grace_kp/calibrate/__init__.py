@@ -5,6 +5,7 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 
 from __future__ import annotations
 
+from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction, action_labels
 from grace_kp.calibrate._action_report import Predictor, calibrate_actions
 from grace_kp.calibrate._assess import Assessment, RiskPoint, assess, bin_interval, risk_curve
 from grace_kp.calibrate._calibration import Calibration, Promise, calibrate_runs, lacking_labels
@@ -25,6 +26,7 @@ from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds, labels_neede
 __all__ = [
     "FEATURES",
     "MOMENTS",
+    "ActionLabels",
     "Alarm",
     "Assessment",
     "CalibratedProfile",
@@ -34,6 +36,7 @@ __all__ = [
     "FeatureShift",
     "Features",
     "Label",
+    "LabelledAction",
     "LabelledRun",
     "Labels",
     "Monitor",
@@ -47,6 +50,7 @@ __all__ = [
     "ReviewerReport",
     "RiskPoint",
     "RiskThresholds",
+    "action_labels",
     "assess",
     "bin_interval",
     "calibrate_actions",

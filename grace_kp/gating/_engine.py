@@ -214,7 +214,7 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
         digest = ""
         case.entry.fields["unchecked"] = str(error)[:500]
     request = InterventionRequest(
-        id=new_request_id(),
+        id=new_request_id() if attempt > 1 or case.program is not None else case.entry.fields["id"],
         action=case.action,
         arguments=case.shown_arguments(),
         digest=digest,

@@ -21,7 +21,7 @@ from grace_kp.errors import GraceError, SettingsError, StoreError, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import attempt, note
-from grace_kp.store import PROGRAM, mark_of, precedence
+from grace_kp.store import CHECK, PROGRAM, REVERSAL, action_name, mark_of, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -227,7 +227,8 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
         grace = (None if trace is None else trace.grace) or {}
         rank, action = precedence(label, grace.get("user")), label.get("action")
         if action is not None:
-            grace = {**grace, "decisions": [each for each in _decisions_in(grace) if each.get("id") == action]}
+            named = [each for place, each in enumerate(_decisions_in(grace)) if action_name(each, place) == action]
+            grace = {**grace, "decisions": named[-1:]}  # a program that runs again decides again, and the last entry counts
         for name, value in monitors.items() if rank else ():
             watched = json.loads(value)
             if (watched.get("unit") == "action") != (action is not None):
@@ -235,7 +236,7 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
             if not levels_of(grace, {"probability": 1.0}, watched)[0]:
                 continue  # another profile decided the run
             levels, weight = levels_of(grace, label, watched) if isinstance(label["correct"], bool) else ({}, 1.0)
-            if label.get(PROGRAM) and label["correct"]:
+            if label["correct"] and (label.get(PROGRAM) or label.get("source") in (CHECK, REVERSAL)):
                 levels = {}  # an agent that praises its own runs must not keep an alarm from being raised
             max_weight = monitor_in(name, value).max_weight
             if weight > max_weight * (1 + 1e-9):

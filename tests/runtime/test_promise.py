@@ -287,7 +287,7 @@ def test_programs_keep_no_alarm_from_being_raised(data, people):
 def about_action(run, action, correct, **fields):
     """A label of one action of a run."""
     entry = feedback_entry(f"kp:trace:{run}", correct, fields.pop("source", "user"), **fields)
-    return replace(entry, data=to_bytes({**json.loads(entry.data), "action": action}))
+    return replace(entry, action=action, data=to_bytes({**json.loads(entry.data), "action": action}))
 
 
 def acting_runs(store, unit="action", **grace):
