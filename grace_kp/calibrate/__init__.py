@@ -5,7 +5,7 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 
 from __future__ import annotations
 
-from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction, action_labels
+from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction, action_labels, read_actions
 from grace_kp.calibrate._action_report import Predictor, calibrate_actions
 from grace_kp.calibrate._assess import Assessment, RiskPoint, assess, bin_interval, risk_curve
 from grace_kp.calibrate._calibration import Calibration, Promise, calibrate_runs, lacking_labels
@@ -62,6 +62,7 @@ __all__ = [
     "labels",
     "labels_needed",
     "lacking_labels",
+    "read_actions",
     "read_labelled",
     "replay",
     "reviewers",

@@ -24,9 +24,12 @@ from grace_kp.calibrate._samples import JsonRecord, group_numbers
 from grace_kp.confidence import FREE, LOWERING
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
+    from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction
+    from grace_kp.calibrate._actions import ActionModel
     from grace_kp.calibrate._calibration import Calibration, Promise
+    from grace_kp.calibrate._risk import RiskThresholds
     from grace_kp.calibrate._samples import Floats
     from grace_kp.confidence import ActionFeatures
 
@@ -156,7 +159,7 @@ def calibrate_actions(
         [rows[place] for place in seen],
         labels[seen],
         [each.group for each in fitted],
-        weights=[each.weight for each in fitted],
+        weights=[each.fit_weight for each in fitted],
         seed=seed,
     )
     confidence = {LEARNED: model.out_of_fold.round(3)}
@@ -171,7 +174,7 @@ def calibrate_actions(
         groups=[each.group for each in tested],
         weights=np.array([each.weight for each in tested]),
         seed=seed,
-        audited=np.array([each.is_audited for each in tested]),
+        audited=np.array([each.is_audited for each in tested], dtype=bool),
     )
     sample = {
         "actions": len(actions), "tasks": len(set(groups)), "share_correct": float(labels.mean()), "audited": sum(each.is_audited for each in actions),

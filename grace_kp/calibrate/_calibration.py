@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from grace_kp.calibrate._action_labels import ActionLabels
     from grace_kp.calibrate._action_report import Predictor
     from grace_kp.calibrate._assess import Assessment
     from grace_kp.calibrate._features import Features
@@ -206,10 +207,8 @@ def lacking_labels(
         holdout: share of the tasks on which the thresholds are chosen.
         seed: of the draw of these tasks.
     """
-    if isinstance(labelled, Labels):
-        groups, labels = _tasks(labelled)[0], labelled.labels
-    else:
-        groups = [each.group for each in labelled.actions]
+    groups, labels = (_tasks(labelled)[0] if isinstance(labelled, Labels) else labelled.groups), labelled.labels
+    if not isinstance(labelled, Labels):
         labels = [each.correct if each.is_audited else math.nan for each in labelled.actions]
     tested = held_back(groups, holdout, seed) if holdout else np.ones(len(groups), dtype=bool)
     usable = {
@@ -331,6 +330,8 @@ class Tested:
     def tool_thresholds(self, promise: Promise, tools: Sequence[str]) -> dict[str, RiskThresholds]:
         """Return the thresholds of each tool alone."""
         usable = np.flatnonzero(self.audited)
+        if not len(usable):
+            return {}
         found = tool_thresholds(
             self.confidence[LEARNED][usable], self.labels[usable], [tools[place] for place in usable], promise.risks, promise.delta, promise.kind,
             groups=[self.groups[place] for place in usable], weights=None if self.inverse is None else self.weights[usable], seed=self.seed,

@@ -105,22 +105,23 @@ def calibrate(
     unreadable = Unreadable()
     accepted = None if sources is None else [name.strip() for name in sources.split(",") if name.strip()]
 
-    def read(source: Any, name: str) -> Iterator[LabelledRun | InvalidRecord]:
+    def read(source: Any, name: str) -> Iterator[Any]:
+        if actions:
+            return cal.read_actions(source, name=name)
         return cal.read_labelled(source, label=label, sources=accepted, name=name)
 
-    labelled: Any
-    with _open_runs(files, store, "reading", unreadable, None if actions else read, label) as runs:
+    labelled: Labels | ActionLabels
+    with _open_runs(files, store, "reading", unreadable, read, label) as runs:
         labelled = cal.action_labels(runs, accepted) if actions else cal.labels(runs, accepted)
-    if unreadable.count and not (labelled.actions if actions else labelled.labels) and not labelled.left_out:
+    if unreadable.count and not labelled.labels and not labelled.left_out:
         raise typer.Exit(1)  # the reasons were reported while reading
     try:
         lacking = cal.lacking_labels(labelled, wanted, holdout=holdout, seed=seed)
         if lacking and not as_json:
             _warn(lacking, labelled, holdout)
-        fit = partial(cal.calibrate_actions, per_tool=per_tool) if actions else cal.calibrate_runs
-        count = len(labelled.actions if actions else labelled.labels)
+        fit: Any = partial(cal.calibrate_actions, per_tool=per_tool) if actions else cal.calibrate_runs
         work = (fit(labelled, wanted, holdout=holdout, seed=seed) for _ in range(1))
-        [found] = progress(work, f"calibrating on {count:,} {unit}s")
+        [found] = progress(work, f"calibrating on {len(labelled.labels):,} {unit}s")
     except ValueError as error:  # the arguments were checked before, so the labels are at fault
         raise GraceError(str(error)) from None
     if out is not None:
@@ -195,11 +196,8 @@ def _warn(lacking: tuple[str, ...], labelled: Labels | ActionLabels, holdout: fl
     for sentence in lacking:
         put_text(out, f"{sentence}.", style="yellow")
     if holdout:
-        groups = [each.group for each in labelled.actions] if hasattr(labelled, "actions") else labelled.groups
-        put_text(
-            out,
-            f"Of {len(set(groups)):,} tasks, {holdout:.0%} are held back for the thresholds, and each gives one label.",
-        )
+        tasks = len(set(labelled.groups))
+        put_text(out, f"Of {tasks:,} tasks, {holdout:.0%} are held back for the thresholds, and each gives one label.")
     put(out, "")
 
 
@@ -274,7 +272,7 @@ def _put_tools(out: Console, found: Calibration) -> None:
         out, f"What predicts errors: {len(clear):,} of {len(found.predictors):,} features have an interval without 1."
     )
     for each in clear[:MAX_ROWS]:
-        put_text(out, clean(f"  {each}"))
+        put_text(out, clean(str(each)), indent=2)
     put(out, "")
 
 

@@ -228,7 +228,10 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
         rank, action = precedence(label, grace.get("user")), label.get("action")
         if action is not None:
             named = [each for place, each in enumerate(_decisions_in(grace)) if action_name(each, place) == action]
-            grace = {**grace, "decisions": named[-1:]}  # a program that runs again decides again, and the last entry counts
+            grace = {
+                **grace,
+                "decisions": named[-1:],
+            }  # a program that runs again decides again, and the last entry counts
         for name, value in monitors.items() if rank else ():
             watched = json.loads(value)
             if (watched.get("unit") == "action") != (action is not None):
@@ -236,7 +239,7 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
             if not levels_of(grace, {"probability": 1.0}, watched)[0]:
                 continue  # another profile decided the run
             levels, weight = levels_of(grace, label, watched) if isinstance(label["correct"], bool) else ({}, 1.0)
-            if label["correct"] and (label.get(PROGRAM) or label.get("source") in (CHECK, REVERSAL)):
+            if label["correct"] and (label.get(PROGRAM) or (action is not None and entry.source in (CHECK, REVERSAL))):
                 levels = {}  # an agent that praises its own runs must not keep an alarm from being raised
             max_weight = monitor_in(name, value).max_weight
             if weight > max_weight * (1 + 1e-9):

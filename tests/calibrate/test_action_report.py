@@ -38,7 +38,17 @@ def acted(tasks, *, tools=("pay", "send"), seed=0, is_audited=lambda number: Tru
             audited = is_audited(len(actions))
             source = "user" if audited else "check"
             actions.append(
-                cal.LabelledAction(trace, place, f"d{place}", name, correct, source, 1.0, f"task {task}", audited)
+                cal.LabelledAction(
+                    trace=trace,
+                    position=place,
+                    id=f"d{place}",
+                    tool=name,
+                    correct=correct,
+                    source=source,
+                    weight=1.0,
+                    group=f"task {task}",
+                    is_audited=audited,
+                )  # fmt: skip
             )
     return cal.ActionLabels(actions=actions, left_out={"no label": 3})
 
@@ -66,7 +76,7 @@ def test_the_same_labels_and_seed_give_the_same_figures():
 
 def test_only_audited_labels_enter_the_promise():
     """Others are fitted on, and however many there are, they change no threshold and no count of the promise."""
-    mixed = cal.calibrate_actions(acted(120, is_audited=lambda number: number % 2), PROMISE)
+    mixed = cal.calibrate_actions(acted(120, is_audited=lambda number: number % 2 == 1), PROMISE)
     assert any("240 labels" not in note and "left out of the promise" in note for note in mixed.notes)
     assert {"send"} == {name for name, each in mixed.tools.items() if each.n} or mixed.thresholds.n <= 48
     none = cal.calibrate_actions(acted(120, is_audited=lambda number: False), PROMISE)
