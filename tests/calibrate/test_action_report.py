@@ -15,42 +15,10 @@ import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.calibrate._action_report import predictors_of
 from grace_kp.confidence import ACTION_FEATURES, ActionAlarm, ActionFeatures
-from tests.calibrate.examples import decision, document
+from tests.calibrate.examples import acted
 
 HOSTILE = "<script>alert(1)</script>\u202e"
 PROMISE = cal.Promise(risks={"silent": 0.1, "notify": 0.25}, unit="action")
-
-
-def acted(tasks, *, tools=("pay", "send"), seed=0, is_audited=lambda number: True, per_task=2, **fields):
-    """Labelled actions, some in each task. Wrong ones mostly have many arguments, and those of `send` are wrong more often."""
-    random = np.random.default_rng(seed)
-    actions = []
-    for task in range(tasks):
-        names = [tools[(task + place) % len(tools)] for place in range(per_task)]
-        right = [bool(random.random() < (0.95 if name == tools[0] else 0.75)) for name in names]
-        entries = []
-        for place, (name, correct) in enumerate(zip(names, right, strict=True)):
-            many = random.random() < (0.1 if correct else 0.8)
-            arguments = {"order": 1000 + task, **({f"note{n}": f"text {n}" for n in range(6)} if many else {})}
-            entries.append(decision(0.5, "confirm", name, step=3, arguments=arguments, id=f"d{place}") | fields)
-        trace = gk.ReasoningTrace.model_validate(document(task, *entries))
-        for place, (name, correct) in enumerate(zip(names, right, strict=True)):
-            audited = is_audited(len(actions))
-            source = "user" if audited else "check"
-            actions.append(
-                cal.LabelledAction(
-                    trace=trace,
-                    position=place,
-                    id=f"d{place}",
-                    tool=name,
-                    correct=correct,
-                    source=source,
-                    weight=1.0,
-                    group=f"task {task}",
-                    is_audited=audited,
-                )  # fmt: skip
-            )
-    return cal.ActionLabels(actions=actions, left_out={"no label": 3})
 
 
 def test_thresholds_are_chosen_on_tasks_that_were_not_fitted():
