@@ -47,7 +47,7 @@ NEXT = {
 def question_of(approval: Approval) -> Question:
     """Return the question of the console reviewer for this request."""
     from grace_kp.approvals import deadline_text, remarks_of, unheld_text
-    from grace_kp.gating import changed_arguments
+    from grace_kp.gating import approval_alarms, changed_arguments
     from grace_kp.gating.reviewers import Facts, Question
 
     now = time.time()
@@ -68,6 +68,7 @@ def question_of(approval: Approval) -> Question:
         penalties=tuple(approval.penalties),
         reason=approval.reason,
         gaps=tuple(gap for gap in approval.gaps if gap not in approval.reason),
+        alarms=approval_alarms(approval),
         earlier=tuple(
             f"{APPROVAL_STATES[before.state]}{f' by {before.by}' if before.by else ''}, {when_text(before.at, now)} "
             f"({id_text(before.id)}){_after_colon(before.note)}"
@@ -94,6 +95,17 @@ def put_question(out: Console, approval: Approval, *, full: bool) -> None:
 
 
 STYLES = {"state": "bold", "contents": "yellow"}
+
+
+def put_places(out: Console, approval: Approval) -> None:
+    """Write the texts that the values with alarms are from."""
+    from grace_kp.gating import approval_places
+    from grace_kp.gating.reviewers import Page, place_lines
+
+    page = Page(max(out.width, 20), getattr(out.file, "encoding", None) or "utf-8")
+    lines = [line for place in approval_places(approval) for line in place_lines(place, page)]
+    for line in lines or ["No result of a tool that the run holds contains values with alarms."]:
+        put(out, line)
 
 
 def put_approval(
@@ -152,7 +164,7 @@ def _facts(approval: Approval, now: float) -> Iterator[tuple[str, str]]:
         yield "key", approval.key
     yield "version", f"{approval.version}, domain {approval.domain}, origin {approval.origin}"
     yield from (("policy", fact_text(name, value)) for name, value in approval.policy.items())
-    yield from (("rests on", fact_text(name, value)) for name, value in approval.facts.items())
+    yield from (("rests on", fact_text(name, value)) for name, value in approval.facts.items() if name != "alarms")
     yield "may decide", rule_text(approval)
     if approval.standing:
         yield "standing", f"approved by the standing approval {approval.standing}"

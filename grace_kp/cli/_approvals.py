@@ -20,6 +20,7 @@ from grace_kp.cli._approval_page import (
     moment_text,
     process_word,
     put_approval,
+    put_places,
     time_left_text,
 )
 from grace_kp.cli._inputs import load_module
@@ -213,6 +214,7 @@ def show(
     store: StoreOption = None,
     by: ByOption = None,
     full: Annotated[bool, typer.Option("--full", help="Fold and shorten nothing.")] = False,
+    places: Annotated[bool, typer.Option("--places", help="Also show the texts that values with alarms are from.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the approval with its entries of the chain as JSON.")] = False,
 ) -> None:  # fmt: skip
     """Show one request in full: action, reason, deciders, outcome. The chain records the view.
@@ -227,8 +229,10 @@ def show(
         entries = [entry_of(link) for link in inbox.tables.links(approval=approval.id, limit=10_000)]
         if as_json:
             put_json({**approval.to_dict(), "chain": entries})
-        else:
-            put_approval(console(), approval, entries, full=full)
+            return
+        put_approval(console(), approval, entries, full=full)
+        if places:
+            put_places(console(), approval)
 
 
 def watch(

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         history_of_document,
     )
     from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
-    from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
+    from grace_kp.confidence._provenance import ALARMS, ActionAlarm, Place, ProvenanceIndex, ValuePlaces
 
 __all__ = [
     "ACTION_FEATURES",
@@ -82,6 +82,7 @@ __all__ = [
     "DynamicThresholds",
     "Evaluation",
     "LearnedProfile",
+    "Place",
     "Profile",
     "ProvenanceIndex",
     "RecordedEvidence",

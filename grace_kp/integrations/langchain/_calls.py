@@ -30,7 +30,9 @@ from grace_kp.gating import (
     InterventionResponse,
     NotCheckable,
     Unknown,
+    alarm_sentences,
     plain,
+    read_alarms,
     view,
 )
 from grace_kp.integrations.langchain._interrupts import action_request
@@ -56,9 +58,10 @@ from grace_kp.runtime import GateSpec, Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from grace_kp.confidence import RunEvidence
+    from grace_kp.confidence import ActionAlarm, RunEvidence
     from grace_kp.gating import HeldRefusal, Policy
     from grace_kp.integrations.langchain._interrupts import ActionAnswer
+    from grace_kp.record import Run
     from grace_kp.runtime import Grace
 
 CONSENTED, NOT_NEEDED, REFUSED, INVALID = "given", "not needed", "refused", "invalid"
@@ -123,6 +126,10 @@ class ToolDecision:
         kept = self.to_dict()
         return {name: kept[name] for name in ("level", "score", "breakdown", "penalties", "reason")}
 
+    @property
+    def alarms(self) -> tuple[ActionAlarm, ...]:
+        return read_alarms((self.facts or {}).get("alarms")) or ()
+
     def question(self, arguments: Mapping[str, Any], digest: str) -> InterventionRequest:
         run, level = current_run(), InterventionLevel(self.level)
         return InterventionRequest(
@@ -133,6 +140,7 @@ class ToolDecision:
             level=level,
             decision=ActionDecision(level, self.score, self.reason),
             reason=self.reason,
+            alarms=self.alarms,
             policy_version=self.policy_version,
             run_id=None if run is None else run.id,
             objective=None if run is None else run.objective,
@@ -357,6 +365,7 @@ class ToolCase:
             check=lambda changed: self.apply_edit(_flat(changed, signature)).problem,
             types=lambda: argument_types(self.tool),
             schema=lambda: edit_schema(self.tool, signature),
+            has_own_schema=not isinstance(getattr(self.tool, "args_schema", None), dict),  # as those of MCP servers are
             policy=self.policy,
             scope=self.scope,
             entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id, tool_call_id=self.call.get("id")),
@@ -480,6 +489,10 @@ class ToolScope(Scope):
         """Return why evidence is missing; nothing where no handler records the run, because nothing was measured."""
         return () if self._run is None and self._enabled else super().gaps(evidence)
 
+    def _is_known(self, run: Run) -> bool:
+        # Without a handler the results of tools are not recorded, so that no value would be found in any.
+        return run.framework == "langchain" and super()._is_known(run)
+
     def refusal(self) -> HeldRefusal | None:
         """Return the last refusal in this turn of the run. It does not apply to calls of a later message."""
         found = super().refusal()
@@ -584,7 +597,10 @@ def action_for(
 ) -> dict[str, Any]:
     """Return a call as the action of a question; `arguments` replace its own."""
     shown, unseen = json_values(case.arguments if arguments is None else arguments)
-    return action_request(case.name, shown, case.decision.reasons(), unseen=unseen, approval=approval)
+    reasons = case.decision.reasons()
+    if alarms := alarm_sentences(case.decision.alarms, shown):
+        reasons["alarms"] = alarms
+    return action_request(case.name, shown, reasons, unseen=unseen, approval=approval)
 
 
 def edit_problem(cases: list[ToolCase], answers: list[ActionAnswer]) -> str:
