@@ -12,7 +12,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
@@ -53,6 +53,7 @@ from grace_kp.confidence import (
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import Basis, Policy, PolicySet, Rules
 from grace_kp.levels import waits
+from grace_kp.store import action_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -301,7 +302,7 @@ def replay(
             profile; a `ReplayPolicy` for several of these together; or None or "recorded" for what was recorded.
         policy_b: what to compare it with; by default what was recorded.
         labels: whether each run was right, aligned with the traces, None where that is unknown. By default the feedback that counts in
-            each trace (see `labels`), approvals aside. Only 0 and 1 count as right and wrong; labels in between are counted apart. Where questions are labelled
+            each trace (see `labels`), approvals aside; an action that has a label of its own counts with that. Only 0 and 1 count as right and wrong; labels in between are counted apart. Where questions are labelled
             more often than other actions, pass the traces and labels of `cal.thin(cal.labels(store))`.
         minutes_per_review: time of a reviewer for a question.
         price_per_hour: price of an hour of reviewers, in any currency; None gives no price.
@@ -332,13 +333,14 @@ def replay(
             mismatched[place] += policy is not None and bool(policy.mismatches(_document_of(trace)))
         before = Prefixes(trace, grace)
         found_actions = list(gated_actions(grace))
-        for action in found_actions:
+        for place, action in enumerate(found_actions):
             if isinstance(action, str):
                 actions.left_out[action] += 1
                 continue
+            own = None if labels is not None else label_in(grace, action_name(action.record.data, place))
             recorded = (action.score, DENIED if action.policy.denies else action.level.severity)
             found = [recorded if policy is None else policy.action(action, before) for policy in policies]
-            actions.add(run, action.record.action, found)
+            actions.add(run if own is None else replace(run, label=own), action.record.action, found)
         if not found_actions:
             runs.add(run, "", [None if policy is None else policy.run(trace, grace) for policy in policies])
     costs = (float(minutes_per_review), price_per_hour)
