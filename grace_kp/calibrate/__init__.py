@@ -5,6 +5,7 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 
 from __future__ import annotations
 
+from grace_kp.calibrate._actions import ActionModel, fit_action_features, fit_actions
 from grace_kp.calibrate._assess import Assessment, RiskPoint, assess, bin_interval, risk_curve
 from grace_kp.calibrate._calibration import Calibration, Promise, calibrate_runs, lacking_labels
 from grace_kp.calibrate._comparison import ReplayReport
@@ -24,6 +25,7 @@ from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds, labels_neede
 __all__ = [
     "FEATURES",
     "MOMENTS",
+    "ActionModel",
     "Alarm",
     "Assessment",
     "CalibratedProfile",
@@ -52,6 +54,8 @@ __all__ = [
     "drift",
     "features",
     "fit",
+    "fit_action_features",
+    "fit_actions",
     "labels",
     "labels_needed",
     "lacking_labels",

@@ -17,12 +17,12 @@ import numpy as np
 from grace_kp.calibrate._assess import assess, threshold_counts
 from grace_kp.calibrate._facts import facts_of
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Moment, features, finished_calls, transcript_of
-from grace_kp.calibrate._fit import FOLDS, PENALTIES, action_places, fit, group_folds
+from grace_kp.calibrate._fit import PENALTIES, action_places, fit
 from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._risk import OVERALL, SELECTIVE, checked_risks, labels_needed, promise_text, risk_thresholds
-from grace_kp.calibrate._samples import check_inside, group_numbers, independent, json_form
+from grace_kp.calibrate._samples import FOLDS, check_inside, group_folds, group_numbers, independent, json_form
 from grace_kp.confidence import PROFILES, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         ActionHistory,
         RunReader,
         history_of_document,
+        model_of,
     )
     from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
     from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
@@ -110,6 +111,7 @@ __all__ = [
     "history_of_document",
     "is_empty_result",
     "leaves_of",
+    "model_of",
     "normal_form",
     "part_text",
     "penalties_text",
@@ -128,7 +130,7 @@ __all__ = [
 # Compiling their patterns takes longer than importing the rest, and only gates on actions of a model need them.
 _MODULES = {
     **dict.fromkeys(("ACTION_FEATURES", "FREE", "LOWERING", "ActionFeatures", "ActionHistory"), "_action_history"),
-    **dict.fromkeys(("RunReader", "history_of_document"), "_action_history"),
+    **dict.fromkeys(("RunReader", "history_of_document", "model_of"), "_action_history"),
     **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
     **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),
     **dict.fromkeys(("count_phrases", "is_empty_result", "plain"), "_wording"),

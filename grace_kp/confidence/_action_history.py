@@ -82,6 +82,8 @@ class ActionFeatures:
     """In the order of `ACTION_FEATURES`."""
     alarms: tuple[ActionAlarm, ...] = ()
     places: tuple[ValuePlaces, ...] = ()
+    model: str = ""
+    """The model of the agent; empty where it is not stated, or several are."""
 
     def as_dict(self) -> dict[str, float]:
         """Return the values by name."""
@@ -93,6 +95,8 @@ class ActionHistory:
     """What happened in a run so far. Add everything in its order, and ask for the features of an action before it is made."""
 
     index: ProvenanceIndex = field(default_factory=ProvenanceIndex)
+    model: str = ""
+    """The model of the agent; empty where it is not stated."""
     _user: list[str] = field(default_factory=list)
     _longest: int = 0
     """Characters of the agent's longest message."""
@@ -262,7 +266,7 @@ class ActionHistory:
             "amount": amount,
         }
         found |= {name: math.log1p(count) for name, count in counts.items()}
-        return ActionFeatures(tool, tuple(float(found[name]) for name in ACTION_FEATURES), alarms, places)
+        return ActionFeatures(tool, tuple(float(found[name]) for name in ACTION_FEATURES), alarms, places, self.model)
 
 
 def _names_tool(tool: str, words: set[str]) -> bool:
@@ -472,6 +476,14 @@ def _calls_of(steps: Sequence[Entry]) -> list[Entry]:
         elif step.get("type") == "observation" and waiting:
             waiting.popleft()["observation"] = number
     return [{**call, "call_id": number} for number, call in enumerate(calls)]
+
+
+def model_of(document: Entry) -> str:
+    """Return the model that the calls of a run, or its source, name; empty where none or several are named."""
+    grace = _mapping(document.get("grace"))
+    stated = [each.get("model") for each in [*_entries(grace, "model_calls"), _mapping(grace.get("source"))]]
+    names = {name for name in stated if isinstance(name, str)}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _mapping(part: object) -> Entry:
