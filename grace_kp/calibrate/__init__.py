@@ -12,6 +12,7 @@ from grace_kp.calibrate._comparison import ReplayReport
 from grace_kp.calibrate._drift import DriftReport, FeatureShift, drift
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._fit import fit
+from grace_kp.calibrate._gated import provenance
 from grace_kp.calibrate._head import Explanation, Part, ProfileFileError
 from grace_kp.calibrate._label_sources import Label
 from grace_kp.calibrate._labels import LabelledRun, Labels, labels, read_labelled, thin
@@ -59,6 +60,7 @@ __all__ = [
     "labels",
     "labels_needed",
     "lacking_labels",
+    "provenance",
     "read_labelled",
     "replay",
     "reviewers",

@@ -13,16 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from grace_kp.calibrate._facts import NOTHING, document_of, list_in, mapping_in
-from grace_kp.confidence import (
-    count_phrases,
-    factors_from_trace,
-    is_empty_result,
-    plain,
-    shows_failure,
-    shows_trouble,
-    stated_confidence,
-    terms_of,
-)
+from grace_kp.confidence import factors_from_trace, wording
 from grace_kp.errors import is_unit
 
 if TYPE_CHECKING:
@@ -125,7 +116,7 @@ def _read_steps(seen: Transcript, steps: list[Mapping[str, Any]], records: list[
             last.result = content
             if last.latency is not None:
                 seen.latencies.append(last.latency)
-            last.failed = last.record.get("status") in _FAILED or shows_failure(content)
+            last.failed = last.record.get("status") in _FAILED or wording.shows_failure(content)
         elif kind == "error_recovery":
             if last is not None and not last.record:
                 last.failed = True
@@ -236,8 +227,8 @@ def _of_calls(seen: Transcript) -> dict[str, float | None]:
     found["errors"] = math.log1p(sum(failed))
     found["error_rate"] = (sum(failed) + 0.5) / (len(failed) + 1)
     found["error_at_end"] = float(failed[-1])
-    found["trouble"] = _mean([shows_trouble(text) for text in results])
-    found["empty_results"] = _mean([is_empty_result(text) for text in results])
+    found["trouble"] = _mean([wording.shows_trouble(text) for text in results])
+    found["empty_results"] = _mean([wording.is_empty_result(text) for text in results])
     found["repeated_results"] = 1 - len(set(results)) / len(results)
     return found
 
@@ -252,35 +243,35 @@ def _of_texts(seen: Transcript) -> dict[str, float | None]:
         found["last_result_length"] = math.log1p(len(seen.results[-1]))
     if seen.messages:
         found["message_length"] = math.log1p(_mean([len(text) for text in seen.messages]))
-        found["thanks"] = math.log1p(count_phrases(plain(_beginning(seen.messages[-1])), "thanks"))
+        found["thanks"] = math.log1p(wording.count_phrases(wording.plain(_beginning(seen.messages[-1])), "thanks"))
     if seen.thoughts:
-        latest = [plain(_beginning(text)) for text in seen.thoughts[-MAX_THOUGHTS:]]
+        latest = [wording.plain(_beginning(text)) for text in seen.thoughts[-MAX_THOUGHTS:]]
         found["thought_length"] = math.log1p(_mean([len(text) for text in seen.thoughts]))
-        found["doubt"] = _mean([min(count_phrases(words, "hedges"), 3) for words in latest])
-        found["last_doubt"] = math.log1p(count_phrases(latest[-1], "hedges"))
-        found["apologies"] = _mean([min(count_phrases(words, "apologies"), 3) for words in latest])
+        found["doubt"] = _mean([min(wording.count_phrases(words, "hedges"), 3) for words in latest])
+        found["last_doubt"] = math.log1p(wording.count_phrases(latest[-1], "hedges"))
+        found["apologies"] = _mean([min(wording.count_phrases(words, "apologies"), 3) for words in latest])
     return found
 
 
 def _of_answer(seen: Transcript, answer: str) -> dict[str, float | None]:
-    words = plain(answer)
-    own = terms_of(words)
+    words = wording.plain(answer)
+    own = wording.terms_of(words)
     found: dict[str, float | None] = {
         "answer_length": math.log1p(len(answer)),
-        "hedging": math.log1p(count_phrases(words, "hedges")),
-        "refusal": math.log1p(count_phrases(words, "refusals")),
+        "hedging": math.log1p(wording.count_phrases(words, "hedges")),
+        "refusal": math.log1p(wording.count_phrases(words, "refusals")),
         "asks": float("?" in answer[-400:] or "？" in answer[-400:]),
         "numbers": math.log1p(sum(word.isdigit() for word in own)),
-        "answer_is_error": float(shows_failure(answer)),
-        "stated": stated_confidence(answer),
+        "answer_is_error": float(wording.shows_failure(answer)),
+        "stated": wording.stated_confidence(answer),
     }
     if own:
         if seen.results:
             read: set[str] = set()
             for text in seen.results[-MAX_RESULTS:]:
-                read |= terms_of(plain(_beginning(text)))
+                read |= wording.terms_of(wording.plain(_beginning(text)))
             found["grounding"] = len(own & read) / len(own)
-        asked = terms_of(plain(seen.objective))
+        asked = wording.terms_of(wording.plain(seen.objective))
         if asked:
             found["on_topic"] = len(own & asked) / len(asked)
     return found

@@ -15,21 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.calibrate._facts import document_of, list_in, mapping_in
 from grace_kp.confidence import (
+    ActionHistory,
     ConfidenceFactors,
     Evaluation,
     RecordedEvidence,
     RunEvidence,
     evidence_of_calls,
+    history_of_document,
     with_judgements,
 )
 from grace_kp.errors import is_unit
 from grace_kp.gating import Basis, Policy
 from grace_kp.levels import InterventionLevel
+from grace_kp.record import Run, history_of
 from grace_kp.trace import read_decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from grace_kp.confidence import ValuePlaces
     from grace_kp.trace import DecisionRecord, ReasoningTrace
 
     Document = Mapping[str, Any]
@@ -191,6 +195,39 @@ def _call_before(call: object, step: int) -> Document | None:
     if type(ended := call.get("observation")) is int and ended < step:
         return call
     return {name: call[name] for name in _OPEN_CALL if name in call}
+
+
+def provenance(
+    run: Run | ReasoningTrace | Document, action: DecisionRecord | str | int | tuple[str, Mapping[str, Any]]
+) -> tuple[ValuePlaces, ...]:
+    """Return where the values in the arguments of an action come from, in what its agent had seen.
+
+        for value in cal.provenance(trace, trace.decisions[0]):
+            print(value.parameter, value.kind, [place.tool for place in value.places])
+
+    Args:
+        run: a trace or its dict form; or an open run of `grace.run`, of which everything so far counts, with its secrets.
+        action: a decision of the run, its id, its position in `trace.decisions`; or a tool with arguments by name, as if it were called now.
+
+    Raises:
+        ValueError: the run has no such decision, or it recorded nothing.
+    """
+    if isinstance(run, Run) and not run.open:
+        return provenance(run.trace, action)
+    entries = [*run.decisions] if isinstance(run, Run) else list_in(grace_of(run), "decisions")
+
+    def seen(step: int | None = None, decisions: int | None = None) -> ActionHistory:
+        if isinstance(run, Run):
+            return history_of(run) or ActionHistory()
+        return history_of_document(run, step, decisions=decisions)
+
+    if isinstance(action, tuple):
+        return seen().features(*action).places
+    for number, record in enumerate(read_decisions(entries)):
+        if action in (number, record) or (isinstance(action, str) and action == record.data.get("id")):
+            place = next(at for at, entry in enumerate(entries) if entry is record.data)
+            return seen(record.step, place).features(record.action, record.arguments).places
+    raise ValueError(f"the run has no decision {action!r:.80}; it has {len(entries)}, which are numbered from 0")
 
 
 def add_judgements(factors: ConfidenceFactors, evaluation: object, *, cautious: bool) -> ConfidenceFactors:

@@ -44,6 +44,7 @@ from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, Scores, check
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
 
 if TYPE_CHECKING:
+    from grace_kp.confidence import _wording as wording
     from grace_kp.confidence._action_history import (
         ACTION_FEATURES,
         FREE,
@@ -56,15 +57,6 @@ if TYPE_CHECKING:
     )
     from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
     from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
-    from grace_kp.confidence._wording import (
-        count_phrases,
-        is_empty_result,
-        plain,
-        shows_failure,
-        shows_trouble,
-        stated_confidence,
-        terms_of,
-    )
 
 __all__ = [
     "ACTION_FEATURES",
@@ -104,26 +96,20 @@ __all__ = [
     "check_thresholds",
     "checked_scores",
     "could_change",
-    "count_phrases",
     "decide",
     "evidence_of_calls",
     "factors_from_trace",
     "history_of_document",
-    "is_empty_result",
     "leaves_of",
     "model_of",
     "normal_form",
     "part_text",
     "penalties_text",
-    "plain",
     "promise_gaps",
     "read_results",
-    "shows_failure",
-    "shows_trouble",
-    "stated_confidence",
-    "terms_of",
     "with_agreement",
     "with_judgements",
+    "wording",
     "words_of",
 ]
 
@@ -131,16 +117,16 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(("ACTION_FEATURES", "FREE", "LOWERING", "ActionFeatures", "ActionHistory"), "_action_history"),
     **dict.fromkeys(("RunReader", "history_of_document", "model_of"), "_action_history"),
+    "wording": "_wording",
     **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
     **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),
-    **dict.fromkeys(("count_phrases", "is_empty_result", "plain"), "_wording"),
-    **dict.fromkeys(("shows_failure", "shows_trouble", "stated_confidence", "terms_of"), "_wording"),
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    value: object = getattr(module, name, module)
     globals()[name] = value
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import RLock
@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
 from grace_kp.confidence._provenance import ProvenanceIndex
 from grace_kp.confidence._wording import count_phrases, plain
-from grace_kp.trace import outcomes_of_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from grace_kp.confidence._provenance import ActionAlarm, ValuePlaces
     from grace_kp.trace import ReasoningTrace
@@ -124,9 +123,9 @@ class ActionHistory:
         self._since_user = 0
         self._steps += 1
 
-    def add_objective(self, text: str, name: object, *, is_agent: bool) -> None:
+    def add_objective(self, text: object, name: object, *, is_agent: bool) -> None:
         """Add the objective of a run as the user's words, if the program stated one for an agent."""
-        if is_agent and text != name:
+        if is_agent and isinstance(text, str) and text != name:
             self.add_user(text)
         else:
             self.index.add_gap("the user's words are not known")
@@ -147,7 +146,6 @@ class ActionHistory:
         step: int = -1,
         has_succeeded: bool | None = None,
         is_action: bool = False,
-        order: int | None = None,
     ) -> None:
         """Add an earlier call, before its result.
 
@@ -157,7 +155,6 @@ class ActionHistory:
             step: the number of its step.
             has_succeeded: None if its result is not known.
             is_action: whether the tool changes something, rather than reading; then its other calls are actions, too.
-            order: when it began, as `index.mark` returned it; None for now.
         """
         leaves = [normal_form(leaf) for _, leaf, _ in leaves_of(arguments, [])]
         call = f"{tool} {leaves}"
@@ -165,7 +162,7 @@ class ActionHistory:
             self.index.add_gap("the arguments of calls are not captured")
             call = f"{tool} {self._steps}"
         else:
-            self.index.add_call(tool, arguments, step=step, has_succeeded=has_succeeded, order=order)
+            self.index.add_call(tool, arguments, step=step, has_succeeded=has_succeeded)
         self._repeated += call in self._calls
         self._calls.add(call)
         self._steps += 1
@@ -201,7 +198,7 @@ class ActionHistory:
         """
         found = None if name is None else nested.get(str(name))
         if found is not None:
-            _read_document(self, found, nested=nested, is_nested=True)
+            history_of_document(found, nested=nested, around=self)
         return None if name is None else found is not None
 
     def features(
@@ -276,126 +273,101 @@ def _names_tool(tool: str, words: set[str]) -> bool:
 
 
 _FAILED = frozenset({"error", "cancelled", "exited"})
-_WAITS = "suspended"
 _EXECUTED = frozenset({"executed", "executed_modified", "executed_before"})
+_GAPS = {
+    "parent": "the run around this one is in another trace",
+    "dropped_steps": "steps of this run were not recorded",
+    "unscanned_texts": "texts of this run were removed unread",
+    "evidence_gaps": "evidence of this run is missing",
+    "model_calls": "the instructions that the model was given are not in the trace",
+}
+"""Fields under `grace`, and what is not known of a run that has them."""
 
 
 class RunReader:
-    """How far the steps of one run have been read into a history.
+    """How far the steps of one run have been read into a history. Objective and messages are a user's in the outermost run only."""
 
-    Args:
-        history: what they are added to.
-        is_outermost: False for a run inside of another one, whose objective and messages are those of an agent.
-    """
-
-    def __init__(self, history: ActionHistory, *, is_outermost: bool = True) -> None:
+    def __init__(self, history: ActionHistory, *, is_outermost: bool) -> None:
         self._history, self._is_outermost = history, is_outermost
         self._position = self._known = 0
         self._calls: dict[object, Entry] = {}
         """Calls by their step, until it is read."""
-        self._begun: dict[int, tuple[Entry, int]] = {}
-        """Calls that have not ended, by their step, and when they began."""
-        self.names: set[str] = set()
+        self._begun: dict[object, tuple[Entry, object, int]] = {}
+        """Entry, arguments and beginning of the calls that have not ended, by the id of the call."""
+        self.names: set[object] = set()
         """Names of the tools whose calls are recorded."""
         self._agents: set[object] = set()
-        """Ids of calls that return what an agent wrote: a nested run is inside."""
+        """Ids of calls that return what an agent wrote, because a nested run is inside."""
         self._decided: set[int] = set()
 
     def read(
-        self,
-        steps: Sequence[Any],
-        calls: Sequence[Entry],
-        decisions: Sequence[Entry],
-        inside: Callable[[Entry], bool | None],
-    ) -> None:
-        """Read what is new.
+        self, steps: Sequence[Entry], calls: Sequence[Entry], decisions: Sequence[Entry], inside: Callable[[Entry], bool | None]
+    ) -> None:  # fmt: skip
+        """Read what is new in the steps, calls and decisions of the run, in the form of a trace.
 
-        Args:
-            steps: the steps of the run, as in a trace.
-            calls: its calls, as in `grace.calls`.
-            decisions: its decisions, as in `grace.decisions`.
-            inside: reads the run nested in a call. It returns None for a call without one, and False if that run cannot be read.
+        `inside` reads the run nested in a call; it returns None for a call without one, and False if that run is not known.
         """
         history = self._history
         for call in calls[self._known :]:
             self._known += 1
             self._calls[call.get("tool_call")] = call
-            self.names.add(str(call.get("name")))
+            self.names.add(call.get("name"))
         for entry in decisions:
             history.add_action(str(entry.get("action")))
-        alone = self._actions_alone(decisions)
-        for number in range(self._position, len(steps)):
-            self._position = number + 1
-            self._take_actions(alone, number)
-            step = steps[number] if isinstance(steps[number], Mapping) else {}
-            kind, content = step.get("type"), step.get("content")
-            if kind == "tool_call" and number in self._calls:
-                self._begun[number] = self._calls.pop(number), history.index.mark()
-            elif kind == "observation":
-                self._take_result(steps, number, content, inside)
-            elif kind == "thought" and step.get("role") != "user":
-                history.add_agent(content if isinstance(content, str) else "")
-            elif kind == "thought" and self._is_outermost:
-                history.add_user(
-                    content if isinstance(content, str) else "", step=number, is_complete=content is not None
-                )
-        self._take_actions(alone, len(steps))
-        for call, _ in self._begun.values():
+        # Executed actions of which only the gate is recorded, because they are no tools.
+        alone = [
+            (at, number)
+            for number, entry in enumerate(decisions)
+            if entry.get("outcome") in _EXECUTED and number not in self._decided
+            if entry.get("action") not in self.names and type(at := entry.get("step")) is int
+        ]
+        for number in range(self._position, len(steps) + 1):
+            while alone and alone[0][0] <= number:
+                self._take_action(decisions[alone[0][1]], *alone.pop(0))
+            if number < len(steps):
+                self._position = number + 1
+                self._take(steps[number], number, inside)
+        for call, _, _ in self._begun.values():
             self._look_inside(call, inside)
+
+    def _take(self, step: Entry, number: int, inside: Callable[[Entry], bool | None]) -> None:
+        history, kind, content, is_first = self._history, step.get("type"), step.get("content"), self._is_outermost
+        text, is_text = (content, True) if isinstance(content, str) else ("", False)
+        place = number if is_first else -1
+        if kind == "tool_call" and (call := self._calls.pop(number, None)):
+            self._begun[call.get("call_id")] = call, step.get("input"), history.index.mark()
+        elif kind == "observation":
+            begun = next((each for each in self._begun.values() if each[0].get("observation") == number), None)
+            if begun is None:
+                history.add_result("", text, step=place, is_complete=is_text)
+                return
+            call, arguments, history.index.at = begun
+            del self._begun[call.get("call_id")]
+            status, tool = call.get("status"), str(call.get("name"))
+            has_failed = status in _FAILED
+            succeeded = True if status == "ok" else False if has_failed else None
+            self._look_inside(call, inside)
+            history.add_call(tool, arguments, step=place, has_succeeded=succeeded)
+            history.index.at = None
+            text = "" if call.get("call_id") in self._agents or status == "suspended" else text
+            history.add_result(tool, text, step=place, has_failed=has_failed, is_complete=is_text)
+        elif kind == "thought" and step.get("role") != "user":
+            history.add_agent(text)
+        elif kind == "thought" and is_first:
+            history.add_user(text, step=place, is_complete=is_text)
 
     def _look_inside(self, call: Entry, inside: Callable[[Entry], bool | None]) -> None:
         found = inside(call)
-        if found is not None:
-            self._agents.add(call.get("call_id"))
+        if found is not None or call.get("call_id") in self._agents:
+            self._agents |= {call.get("call_id"), call.get("parent")}
         if found is False:
             self._history.index.add_gap("a run nested in this one is not known here")
-        if call.get("call_id") in self._agents:
-            self._agents.add(call.get("parent"))
 
-    def _take_result(
-        self, steps: Sequence[Any], number: int, content: object, inside: Callable[[Entry], bool | None]
-    ) -> None:
-        history = self._history
-        begun = next((at for at, (call, _) in self._begun.items() if call.get("observation") == number), None)
-        if begun is None:
-            history.add_result(
-                "", content if isinstance(content, str) else "", step=number, is_complete=content is not None
-            )
-            return
-        call, order = self._begun.pop(begun)
-        self._look_inside(call, inside)
-        tool, status = str(call.get("name")), call.get("status")
-        has_failed = status in _FAILED
-        succeeded = True if status == "ok" else False if has_failed else None
-        place = begun if self._is_outermost else -1
-        history.add_call(tool, steps[begun].get("input"), step=place, has_succeeded=succeeded, order=order)
-        is_known = isinstance(content, str) and call.get("call_id") not in self._agents and status != _WAITS
-        history.add_result(
-            tool,
-            content if is_known else "",
-            step=number if self._is_outermost else -1,
-            has_failed=has_failed,
-            is_complete=is_known or isinstance(content, str),
-        )
-
-    def _actions_alone(self, decisions: Sequence[Entry]) -> deque[tuple[int, int, Entry]]:
-        """Return step, number and entry of the executed actions of which no call is recorded, because they are no tools."""
-        return deque(
-            (at, number, entry)
-            for number, entry in enumerate(decisions)
-            if entry.get("outcome") in _EXECUTED
-            and number not in self._decided
-            and str(entry.get("action")) not in self.names
-            and type(at := entry.get("step")) is int
-        )
-
-    def _take_actions(self, alone: deque[tuple[int, int, Entry]], step: int) -> None:
-        while alone and alone[0][0] <= step:
-            at, number, entry = alone.popleft()
-            self._decided.add(number)
-            arguments = entry.get("executed_arguments", entry.get("arguments"))
-            self._history.add_call(str(entry.get("action")), arguments, step=at, has_succeeded=True, is_action=True)
-            self._history.index.add_gap("what a gated function returns is recorded only if it is a tool")
+    def _take_action(self, entry: Entry, step: int, number: int) -> None:
+        self._decided.add(number)
+        arguments = entry.get("executed_arguments", entry.get("arguments"))
+        self._history.add_call(str(entry.get("action")), arguments, step=step, has_succeeded=True, is_action=True)
+        self._history.index.add_gap("what a gated function returns is recorded only if it is a tool")
 
 
 def history_of_document(
@@ -404,6 +376,7 @@ def history_of_document(
     *,
     decisions: int | None = None,
     nested: Mapping[str, Entry] = MappingProxyType({}),
+    around: ActionHistory | None = None,
 ) -> ActionHistory:
     """Return what an agent had seen before a step of its run, as a trace holds it.
 
@@ -415,67 +388,32 @@ def history_of_document(
         step: the number of steps that exist; None for all.
         decisions: the number of decisions that were made; None for those before the step.
         nested: the documents of the runs nested in this one, and in those, by id.
+        around: the history of the run around a nested one, which is then added to.
     """
-    history = ActionHistory()
-    _read_document(history, document if isinstance(document, Mapping) else document.to_dict(), step, decisions, nested)
-    return history
-
-
-def _read_document(
-    history: ActionHistory,
-    document: Entry,
-    step: int | None = None,
-    decisions: int | None = None,
-    nested: Mapping[str, Entry] = MappingProxyType({}),
-    *,
-    is_nested: bool = False,
-) -> None:
-    grace = _mapping(document.get("grace"))
-    steps = list(_entries(document, "steps"))
-    count = len(steps) if step is None else min(max(step, 0), len(steps))
-    calls = list(_entries(grace, "calls")) if isinstance(grace.get("calls"), list) else _calls_of(steps)
-    taken = list(_entries(grace, "decisions"))
-    if decisions is not None:
-        taken = taken[:decisions]
-    elif step is not None:
-        taken = [entry for entry in taken if type(at := entry.get("step")) is int and at < step]
-    is_outermost = not is_nested and "parent" not in grace
-    for name, reason in _DOCUMENT_GAPS.items():
-        if grace.get(name):
-            history.index.add_gap(reason)
-    objective = _mapping(document.get("task")).get("objective")
-    alone = [entry.get("name") for entry in calls[:1]] + [entry.get("action") for entry in _entries(grace, "decisions")]
-    if is_outermost and isinstance(objective, str):
+    document = document if isinstance(document, Mapping) else document.to_dict()
+    history = ActionHistory(model=model_of(document)) if around is None else around
+    grace, steps = _mapping(document.get("grace")), _entries(document, "steps")[:step]
+    calls, decided = _entries(grace, "calls"), _entries(grace, "decisions")
+    for name in (name for name in _GAPS if grace.get(name)):
+        history.index.add_gap(_GAPS[name])
+    if any(each.get("type") == "tool_call" for each in steps) and not calls:
+        history.index.add_gap("the calls of this run are not linked to its steps")
+    reader = RunReader(history, is_outermost=around is None and "parent" not in grace)
+    reader.names.update(call.get("name") for call in calls)
+    if around is None and "parent" not in grace:
+        alone = {
+            each.get(key)
+            for each, key in [(call, "name") for call in calls[:1]] + [(entry, "action") for entry in decided]
+        }
+        objective = _mapping(document.get("task")).get("objective")
         history.add_objective(objective, grace.get("name"), is_agent=grace.get("name") not in alone)
-
-    reader = RunReader(history, is_outermost=is_outermost)
-    reader.names.update(str(call.get("name")) for call in calls)
-    before = [call for call in calls if type(at := call.get("tool_call")) is int and at < count]
-    reader.read(steps[:count], before, taken, lambda call: history.read_nested(call.get("child"), nested))
-
-
-_DOCUMENT_GAPS = {
-    "parent": "the run around this one is in another trace",
-    "dropped_steps": "steps of this run were not recorded",
-    "unscanned_texts": "texts of this run were removed unread",
-    "evidence_gaps": "evidence of this run is missing",
-    "model_calls": "the instructions that the model was given are not in the trace",
-}
-
-
-def _calls_of(steps: Sequence[Entry]) -> list[Entry]:
-    """Return calls from the types of the steps alone. Calls that ran in parallel get their observations in order."""
-    outcomes = outcomes_of_calls(str(step.get("type")) for step in steps)
-    calls: list[dict[str, Any]] = []
-    waiting: deque[dict[str, Any]] = deque()
-    for number, step in enumerate(steps):
-        if step.get("type") == "tool_call":
-            name = _mapping(step.get("tool")).get("name")
-            calls.append({"name": name, "tool_call": number, "status": "ok" if outcomes[len(calls)] else "error"})
-            waiting.append(calls[-1])
-        elif step.get("type") == "observation" and waiting:
-            waiting.popleft()["observation"] = number
-    return [{**call, "call_id": number} for number, call in enumerate(calls)]
+    calls = [call for call in calls if type(at := call.get("tool_call")) is int and at < len(steps)]
+    if decisions is not None:
+        decided = decided[:decisions]
+    elif step is not None:
+        decided = [entry for entry in decided if type(at := entry.get("step")) is int and at < step]
+    reader.read(steps, calls, decided, lambda call: history.read_nested(call.get("child"), nested))
+    return history
 
 
 def model_of(document: Entry) -> str:
@@ -490,6 +428,6 @@ def _mapping(part: object) -> Entry:
     return part if isinstance(part, Mapping) else {}
 
 
-def _entries(part: Entry, name: str) -> Iterable[Entry]:
+def _entries(part: Entry, name: str) -> list[Entry]:
     found = part.get(name)
-    return map(_mapping, found) if isinstance(found, list) else ()
+    return [_mapping(each) for each in found] if isinstance(found, list) else []

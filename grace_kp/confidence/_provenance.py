@@ -185,51 +185,43 @@ class ProvenanceIndex:
         self._succeeded: set[bytes] = set()
         self._total = 0
         self._order = 0
+        self.at: int | None = None
+        """The place in their order of the texts that are added next; None behind all others."""
 
-    def add_user(self, text: object, *, step: int = -1, is_complete: bool = True, order: int | None = None) -> str:
+    def add_user(self, text: object, *, step: int = -1, is_complete: bool = True) -> str:
         """Add words that the program declares as a person's, and return them without quoted, fenced and tagged blocks, which count as documents."""
         unread: list[str] = []
         own, pasted = _split_pasted(text_of(text, unread))
-        self._add("user", "", own, step, is_complete and not unread, order=order)
-        self._add("text", "", pasted, step, order=order)
+        self._add("user", "", own, step, is_complete and not unread)
+        self._add("text", "", pasted, step)
         return own
 
-    def add_policy(self, text: object, *, step: int = -1, is_complete: bool = True, order: int | None = None) -> None:
+    def add_policy(self, text: object, *, step: int = -1, is_complete: bool = True) -> None:
         """Add the system prompt, or another text that the program's author wrote.
 
         Lines that quote a result are documents that the program put into the prompt, and count as such.
         """
         unread: list[str] = []
-        lines = text_of(text, unread).splitlines()
-        quoted = [self._quotes(line) for line in lines]
-        own = "\n".join([line for line, is_quoted in zip(lines, quoted, strict=True) if not is_quoted])
-        self._add("policy", "", own, step, is_complete and not unread, order=order)
-        documents = "\n".join([line for line, is_quoted in zip(lines, quoted, strict=True) if is_quoted])
-        self._add("text", "", documents, step, order=order)
+        own: dict[bool, list[str]] = {False: [], True: []}
+        for line in text_of(text, unread).splitlines():
+            own[not self._quotes(line)].append(line)
+        self._add("policy", "", "\n".join(own[True]), step, is_complete and not unread)
+        self._add("text", "", "\n".join(own[False]), step)
 
     def mark(self) -> int:
-        """Return a place in the order of texts, for a text that is seen now and added later."""
+        """Return a place in the order of texts for `at`, for a text that is seen now and added later."""
         self._order += 1
         return self._order
 
     def add_result(
-        self, tool: str, result: object, *, step: int = -1, has_failed: bool = False, is_complete: bool = True,
-        order: int | None = None,
-    ) -> None:  # fmt: skip
-        """Add what a tool returned: a string, or JSON values."""
-        self._add("text", tool, result, step, is_complete, has_failed, order)
-
-    def add_call(
-        self,
-        tool: str,
-        arguments: object,
-        *,
-        step: int = -1,
-        has_succeeded: bool | None = None,
-        order: int | None = None,
+        self, tool: str, result: object, *, step: int = -1, has_failed: bool = False, is_complete: bool = True
     ) -> None:
+        """Add what a tool returned: a string, or JSON values."""
+        self._add("text", tool, result, step, is_complete, has_failed)
+
+    def add_call(self, tool: str, arguments: object, *, step: int = -1, has_succeeded: bool | None = None) -> None:
         """Add a call that the agent made earlier, before its result. None for a call whose result is not known."""
-        is_whole = self._add("argument", tool, arguments, step, is_failure=not has_succeeded, order=order)
+        is_whole = self._add("argument", tool, arguments, step, is_failure=not has_succeeded)
         digest = call_digest(tool, arguments) if has_succeeded and is_whole else None
         if digest and len(self._succeeded) < MAX_LEAVES:
             self._succeeded.add(digest)
@@ -305,10 +297,9 @@ class ProvenanceIndex:
         step: int,
         is_complete: bool = True,
         is_failure: bool = False,
-        order: int | None = None,
     ) -> bool:
         """Index a text; return whether nothing is missing in it."""
-        order = self.mark() if order is None else order
+        order = self.mark() if self.at is None else self.at
         unread: list[str] = []
         text = normal_form(text_of(value, unread)[: MAX_TOTAL - self._total + 1])
         is_whole = is_complete and not unread and not _CUT.search(text)

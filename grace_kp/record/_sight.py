@@ -120,7 +120,7 @@ class _AsIs(Redactor):
 class _Reader(StepBuilder):
     """How far one run has been read. It does not hold its run."""
 
-    __slots__ = ("begun", "events", "history", "order", "preamble", "reading", "sight")
+    __slots__ = ("begun", "events", "history", "objective", "order", "preamble", "reading", "sight")
 
     def __init__(self, run: Run, sight: Sight, history: ActionHistory) -> None:
         from grace_kp.confidence import RunReader
@@ -135,10 +135,17 @@ class _Reader(StepBuilder):
         self.begun: dict[str, Call] = {}
         """Calls that have not ended, or whose nested run has not, by their id."""
         self.reading = RunReader(history, is_outermost=run.via is None)
-        if run.via is None:
-            objective = run.objective if run.earlier is None else run.earlier["task"]["objective"]
+        first = run
+        while first.via is not None and first.via.run.events[:1] == [first.via]:
+            first = first.via.run
+        root = first if first.via is None else None
+        self.objective = (
+            None if root is None else root.objective if root.earlier is None else root.earlier["task"]["objective"]
+        )
+        """That of the outermost run; None for a nested run before which an agent may have seen something."""
+        if root is run:
             is_agent = run.spec.kind == AGENT and run.via_trace is None
-            history.add_objective(objective, run.name, is_agent=is_agent)
+            history.add_objective(self.objective, run.name, is_agent=is_agent)
         self.preamble = 0
         self.order = history.index.mark()
         """The place of what the agent was told first."""
@@ -162,12 +169,14 @@ class _Reader(StepBuilder):
                 self.sight.read(inner, self.history)  # it may go on after its call
             if has_ended:
                 del self.begun[name]
+        self.history.index.at = self.order
         for words in (run.preamble or [])[self.preamble :]:
             self.preamble += 1
             if isinstance(words, str):
-                self.history.index.add_policy(words, order=self.order)
+                self.history.index.add_policy(words)
             else:
-                words(self.history.index, self.order, run.via is None)
+                words(self.history.index, self.objective)
+        self.history.index.at = None
 
     def _inside(self, entry: Mapping[str, Any], nested: Mapping[str, Mapping[str, Any]]) -> bool | None:
         call = self.begun.get(entry["call_id"])

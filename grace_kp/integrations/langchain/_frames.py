@@ -8,16 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 from grace_kp.confidence import UNKNOWN, checked_scores
-from grace_kp.integrations.langchain._messages import question_of
+from grace_kp.integrations.langchain._messages import question_of, read_messages
 from grace_kp.record import CURRENT, Call, Pause, Run, Spec, find_frame
 from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from grace_kp.confidence import Scores
     from grace_kp.record import Recorder
@@ -237,6 +238,22 @@ def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
     return cut(f"{name}({to_text(render(inputs, 200))})", limit)
 
 
+def keep_messages(run: Run, messages: Sequence[Any], frame: Frame | None) -> None:
+    """Keep the messages that a model is sent first in a run, and instructions that it is sent later, for the gates of the run."""
+    known, head = run.preamble or [], getattr(messages[0], "content", messages[0]) if messages else None
+    heads = [getattr(first := each.args[0][0], "content", first) for each in known if isinstance(each, partial)]
+    if head is None or head in heads or len(heads) >= MAX_HEADS:
+        return
+    while frame is not None and frame.parent is not None:
+        frame = frame.parent
+    run.preamble = [
+        *known,
+        partial(read_messages, messages[:1] if heads else [*messages], getattr(frame, "inputs", None)),
+    ]
+
+
+MAX_HEADS = 8
+"""Different first messages of a run that are kept."""
 MAX_SUSPENDED = 256
 MAX_INTERRUPTS = 100
 

@@ -45,6 +45,7 @@ from grace_kp.integrations.langchain._frames import (
     input_by_name,
     interrupts_of,
     is_placeholder,
+    keep_messages,
     note_steps,
     objective_of,
     open_here,
@@ -502,13 +503,15 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         parent = (parent_run_id and tracker.frames.get(parent_run_id.int)) or frame_here(tracker.frames)
         inside = parent.inner_here() if parent is not None else open_here()
         model = str((metadata or {}).get("ls_model_name") or known)
+        flat = messages[0] if len(messages) == 1 else [message for part in messages for message in part]
         if inside is None:
-            flat = messages[0] if len(messages) == 1 else [message for part in messages for message in part]
             if frame := tracker.open_root(key, flat, known, None, metadata, self.domain):
                 frame.name, frame.tokens = model, []
+                keep_messages(frame.run, flat, frame)
             return
         if parent is not None and parent.quiet:
             tracker.announce(parent)
+        keep_messages(inside.run, flat, parent)
         place = metadata.get(PLACE) if metadata else None
         tracker.keep(key, Chain(parent, inside, model, None, place)).tokens = []
 

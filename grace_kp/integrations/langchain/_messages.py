@@ -15,6 +15,8 @@ from grace_kp.trace import stored_fields
 if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
 
+    from grace_kp.confidence import ProvenanceIndex
+
 QUESTIONS = ("input", "question", "query", "prompt", "task", "topic", "text", "objective")
 ANSWERS = ("output", "answer", "result", "response", "text", "generation")
 _HUMAN = {"human", "user"}
@@ -78,7 +80,7 @@ def text_of(message: object) -> str:
     for block in content if isinstance(content, list) else ():
         if isinstance(block, str):
             parts.append(block)
-        elif isinstance(block, Mapping) and block.get("type") in {"text", None} and isinstance(block.get("text"), str):
+        elif _is_text(block) and isinstance(block.get("text"), str):
             parts.append(block["text"])
     return "\n".join(parts)
 
@@ -106,6 +108,42 @@ def reply_of(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
             if found is not None:
                 usage[name] = found
     return "\n".join(text for text in texts if text), usage, model or output.get("model_name")
+
+
+def read_messages(messages: Sequence[Any], inputs: object, index: ProvenanceIndex, objective: str | None) -> None:
+    """Add to an index what a model was sent before an agent did anything: instructions, and earlier turns of a conversation.
+
+    A message in the role of a user may hold documents. It is a person's words if it is in `inputs`, the input of the outermost run, or if it
+    is the objective of that run, which is None for a nested one.
+    """
+    listed = inputs.get("messages", inputs) if isinstance(inputs, Mapping) else inputs
+    stated = {_text_if(each, _HUMAN) for each in (listed if isinstance(listed, list | tuple) else [listed])}
+    for message in messages:
+        fields = fields_of(message)
+        role, text, content = fields.get("type"), _text_if(message, None) or "", fields.get("content")
+        is_whole = not isinstance(content, list) or all(map(_is_text, content))
+        if role == "ai":
+            for call in fields.get("tool_calls") or ():
+                index.add_call(str(call.get("name")), call.get("args"))
+        elif role == "system":
+            if objective is not None:
+                index.add_policy(text, is_complete=is_whole)
+            else:
+                index.add_gap("the instructions of a nested agent are not known")
+        elif role != "human":
+            index.add_result(str(fields.get("name") or ""), text, is_complete=is_whole)
+        elif objective is None:
+            continue  # what another agent wrote
+        elif text == objective or text in stated:
+            index.add_user(text, is_complete=is_whole)
+        elif fields.get("id"):  # of the state of a graph
+            index.add_gap("earlier messages of this conversation are not known as a user's words")
+        else:
+            index.add_result("", text, is_complete=is_whole)
+
+
+def _is_text(block: object) -> bool:
+    return isinstance(block, str) or (isinstance(block, Mapping) and block.get("type") in {"text", None})
 
 
 def proposed_by(response: LLMResult) -> str:
