@@ -361,10 +361,49 @@ def gates(folder: Path) -> dict[str, float]:
     for steps in (10, 1_000):
         spent[f"a later one in a run of {steps:,} searches"] = long(steps)
         spent[f"a later one in a nested run of {steps:,} searches"] = nested(steps)
+    for steps in (20, 200, 1_000):
+        plain_gate, with_alarms = warm_gates(grace, steps)
+        spent[f"silent gate in a run of {steps:,} steps"] = plain_gate
+        spent[f"the same with warm alarms, {with_alarms / plain_gate:.2f} times as long"] = with_alarms
     if inbox is not None:
         spent.update(inbox_gates(grace, inbox))
     grace.close()
     return spent
+
+
+CALLS = 30
+"""Gated calls that are timed one by one: each adds its arguments to what later ones look up."""
+
+
+def warm_gates(grace: gk.Grace, steps: int) -> tuple[float, float]:
+    """Return microseconds per call of a silent gate without and with alarms, in one run that has read results of 1 KB."""
+
+    @grace.tool
+    def read(n: int) -> dict[str, object]:
+        return {"order": f"A-{n:05}", "customer": f"c{n}@shop.example", "notes": "The parcel is on its way. " * 38}
+
+    def send(to: str, order: str) -> str:
+        return to
+
+    chosen = ("none", ("beside", "nowhere"))  # the same call again would raise `repeat`
+    subjects = [grace.gate(unmeasured="silent", alarms=alarms, name="send")(send) for alarms in chosen]
+
+    @grace.agent(objective="Answer the customers")
+    def agent() -> list[float]:
+        for number in range(steps // 2):  # a call and its result
+            read(number)
+        spent = []
+        for subject in subjects:
+            times = []
+            for number in range(CALLS):
+                began = time.perf_counter()
+                subject(f"c{number % (steps // 2)}@shop.example", f"A-{number % (steps // 2):05}")
+                times.append(time.perf_counter() - began)
+            spent.append(statistics.median(times))
+        return spent
+
+    without, with_alarms = agent()
+    return without * 1e6, with_alarms * 1e6
 
 
 def inbox_gates(grace: gk.Grace, inbox: Any) -> dict[str, float]:

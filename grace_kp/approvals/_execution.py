@@ -118,8 +118,11 @@ def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str
             f"{names}, so that this call may be another one; wait for its end",
             approval_id=record.id,
         )
-    if record.state in ENTITLING and record.data["standing"] and new.level == InterventionLevel.ESCALATE.value:
-        note = "a later call of this operation is at level escalate, which no standing approval covers"
+    needs_person = new.level == InterventionLevel.ESCALATE.value or new.facts.get("alarms")
+    if record.state in ENTITLING and record.data["standing"] and needs_person:
+        note = (
+            "a later call of this operation is at level escalate or raised an alarm, which no standing approval covers"
+        )
         close(tx, record, _S.CANCELLED, "withdrawn", actor=_gate(), verb="join", note=note)
         return None
     _check_user(record, new)
@@ -227,7 +230,7 @@ def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], 
     )
     facts: dict[str, Any] = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
     record = tx.write(None, record, "requested", actor=_gate(), facts=facts, contents=contents)
-    standing = reserve_use(tx, record)
+    standing = None if new.facts.get("alarms") else reserve_use(tx, record)
     if standing is None or standing.granted_by is None:
         return record
     actor = Actor.from_dict({**standing.granted_by.to_dict(), "channel": "standing"})

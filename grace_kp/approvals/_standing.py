@@ -101,7 +101,7 @@ MAX_SECONDS = 366 * 86_400
 class Standing:
     """Consent in advance.
 
-    It covers no request with a quorum above 1, at level `escalate`, or with parameters that have no encoding.
+    It covers no request with a quorum above 1, at level `escalate`, with an alarm, or with parameters that have no encoding.
     """
 
     action: str

@@ -25,7 +25,7 @@ from grace_kp.confidence import (
     with_judgements,
 )
 from grace_kp.errors import is_unit
-from grace_kp.gating import Basis, Policy
+from grace_kp.gating import Basis, Policy, read_alarms
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import Run, history_of
 from grace_kp.trace import read_decisions
@@ -33,7 +33,7 @@ from grace_kp.trace import read_decisions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from grace_kp.confidence import ValuePlaces
+    from grace_kp.confidence import ActionAlarm, ValuePlaces
     from grace_kp.trace import DecisionRecord, ReasoningTrace
 
     Document = Mapping[str, Any]
@@ -57,7 +57,8 @@ class RecordedAction:
     profile_gaps: frozenset[str]
     """Those of the gaps that were about the profile in use, not about the run."""
     at_least: InterventionLevel | None
-    """A level that this very call required, whatever the confidence; ESCALATE where no confidence could be computed."""
+    """A level that this very call required, whatever the confidence: CONFIRM with an alarm, ESCALATE where no confidence could be computed."""
+    alarms: tuple[ActionAlarm, ...]
     step: int | None
     """Number of steps before the decision; None in traces that do not state it."""
     basis: Basis | None
@@ -103,6 +104,9 @@ def _gated_action(entry: object) -> RecordedAction | str:
     gaps: Any = entry.get("evidence_gaps") or []
     if not _are_strings(gaps):
         gaps = [UNREADABLE_GAP]
+    alarms = read_alarms(entry.get("alarms"))
+    if alarms is None or alarms:
+        at_least = InterventionLevel.CONFIRM.at_least(at_least or InterventionLevel.CONFIRM)
     profile_gaps: Any = entry.get("profile_gaps")
     return RecordedAction(
         record=record,
@@ -112,6 +116,7 @@ def _gated_action(entry: object) -> RecordedAction | str:
         gaps=tuple(gaps),
         profile_gaps=frozenset(profile_gaps if _are_strings(profile_gaps) else ()),
         at_least=at_least,
+        alarms=alarms or (),
         step=record.step if record.step is not None and record.step >= 0 else None,
         basis=Basis.from_facts(entry),
     )

@@ -47,7 +47,7 @@ NEXT = {
 def question_of(approval: Approval) -> Question:
     """Return the question of the console reviewer for this request."""
     from grace_kp.approvals import deadline_text, remarks_of, unheld_text
-    from grace_kp.gating import changed_arguments
+    from grace_kp.gating import approval_alarms, changed_arguments
     from grace_kp.gating.reviewers import Facts, Question
 
     now = time.time()
@@ -68,6 +68,7 @@ def question_of(approval: Approval) -> Question:
         penalties=tuple(approval.penalties),
         reason=approval.reason,
         gaps=tuple(gap for gap in approval.gaps if gap not in approval.reason),
+        alarms=approval_alarms(approval),
         earlier=tuple(
             f"{APPROVAL_STATES[before.state]}{f' by {before.by}' if before.by else ''}, {when_text(before.at, now)} "
             f"({id_text(before.id)}){_after_colon(before.note)}"
@@ -83,12 +84,16 @@ def opaque(approval: Approval) -> list[str]:
     return [*question_of(approval).opaque, *approval.unencoded]
 
 
-def put_question(out: Console, approval: Approval, *, full: bool) -> None:
-    from grace_kp.gating.reviewers import Page
+def put_question(out: Console, approval: Approval, *, full: bool, places: bool = False) -> None:
+    from grace_kp.gating import approval_places
+    from grace_kp.gating.reviewers import Page, place_lines
 
     page = Page(max(out.width, 20), getattr(out.file, "encoding", None) or "utf-8")
     question = question_of(approval)
     lines = question.in_full(page) if full else question.in_short(page, *FOLD, "--full or --json shows them")
+    if places:
+        quoted = [line for place in approval_places(approval) for line in place_lines(place, page)]
+        lines += quoted or [" places:     no result of a tool that the run holds contains a value with an alarm"]
     for line in lines:
         put(out, line)
 
@@ -97,7 +102,12 @@ STYLES = {"state": "bold", "contents": "yellow"}
 
 
 def put_approval(
-    out: Console, approval: Approval, entries: Sequence[Mapping[str, Any]] = (), *, full: bool = False
+    out: Console,
+    approval: Approval,
+    entries: Sequence[Mapping[str, Any]] = (),
+    *,
+    full: bool = False,
+    places: bool = False,
 ) -> None:
     """Write a request and its entries of the chain; with `full`, without folding or shortening."""
 
@@ -106,7 +116,7 @@ def put_approval(
             return text
         return f"{text[:CHARACTERS]}… {len(text) - CHARACTERS:,} more characters; --full or --json shows them"
 
-    put_question(out, approval, full=full)
+    put_question(out, approval, full=full, places=places)
     for name, value in _facts(approval, time.time()):
         text = value if name == "result" else clean(value)
         put_field(out, name, cut(text), label=LABEL, style=STYLES.get(name, ""))
@@ -152,7 +162,7 @@ def _facts(approval: Approval, now: float) -> Iterator[tuple[str, str]]:
         yield "key", approval.key
     yield "version", f"{approval.version}, domain {approval.domain}, origin {approval.origin}"
     yield from (("policy", fact_text(name, value)) for name, value in approval.policy.items())
-    yield from (("rests on", fact_text(name, value)) for name, value in approval.facts.items())
+    yield from (("rests on", fact_text(name, value)) for name, value in approval.facts.items() if name != "alarms")
     yield "may decide", rule_text(approval)
     if approval.standing:
         yield "standing", f"approved by the standing approval {approval.standing}"

@@ -213,6 +213,7 @@ def show(
     store: StoreOption = None,
     by: ByOption = None,
     full: Annotated[bool, typer.Option("--full", help="Fold and shorten nothing.")] = False,
+    places: Annotated[bool, typer.Option("--places", help="Also show the texts that values with alarms are from.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the approval with its entries of the chain as JSON.")] = False,
 ) -> None:  # fmt: skip
     """Show one request in full: action, reason, deciders, outcome. The chain records the view.
@@ -228,7 +229,7 @@ def show(
         if as_json:
             put_json({**approval.to_dict(), "chain": entries})
         else:
-            put_approval(console(), approval, entries, full=full)
+            put_approval(console(), approval, entries, full=full, places=places)
 
 
 def watch(

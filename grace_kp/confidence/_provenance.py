@@ -125,9 +125,9 @@ class ActionAlarm:
     is_part: bool = False
     """Whether it is a part of the value, such as an address in a message."""
 
-    def sentence(self, value: str = "") -> str:
+    def sentence(self, value: str = "", *, is_sealed: bool = False) -> str:
         """Return the reason in words; with the value only where it may be shown."""
-        shown = f"`{self.parameter}`{f' {value!r}' if value else ''}"
+        shown = f"`{self.parameter}`{' (sealed)' if is_sealed else f' {value!r}' if value else ''}"
         if self.name == "beside":
             where = f"text returned by `{self.tool}`" if self.tool else "a document in the user's message"
             return f"{'a part of ' if self.is_part else ''}{shown} stands only in {where}, beside {self.words!r}"

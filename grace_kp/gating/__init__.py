@@ -13,7 +13,16 @@ from grace_kp.gating._case import (
     problem_with,
     resumable,
 )
-from grace_kp.gating._decision import FACTS, Basis, Decision, Rules, RunConfidence, ShadowAssessment, audit_probability
+from grace_kp.gating._decision import (
+    FACTS,
+    Basis,
+    Decision,
+    Rules,
+    RunConfidence,
+    ShadowAssessment,
+    audit_probability,
+    read_alarms,
+)
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drivers import EngineStep, Failed, InterventionHandler, Work, attempt, drive, drive_async
 from grace_kp.gating._engine import Execution, consent_to, execution
@@ -36,7 +45,15 @@ from grace_kp.gating._outcome import (
 )
 from grace_kp.gating._paused import PausedInquiry, Questions
 from grace_kp.gating._policy import Policy, PolicySet
-from grace_kp.gating._request import ConfirmationFlow, InterventionRequest, InterventionResponse, Reviewer
+from grace_kp.gating._request import (
+    ConfirmationFlow,
+    InterventionRequest,
+    InterventionResponse,
+    Reviewer,
+    alarm_sentences,
+    approval_alarms,
+    approval_places,
+)
 from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
 from grace_kp.gating.reviewers import ConsoleReviewer, InboxReviewer
 
@@ -87,6 +104,9 @@ __all__ = [
     "Terms",
     "Unknown",
     "Work",
+    "alarm_sentences",
+    "approval_alarms",
+    "approval_places",
     "attempt",
     "audit_probability",
     "changed_arguments",
@@ -102,6 +122,7 @@ __all__ = [
     "plain",
     "problem_with",
     "raise_or_return",
+    "read_alarms",
     "recorded_arguments",
     "resumable",
     "state_approval",

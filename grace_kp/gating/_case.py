@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
     from grace_kp.approvals import Approval, Inbox
-    from grace_kp.confidence import Thresholds
+    from grace_kp.confidence import ActionAlarm, Thresholds
     from grace_kp.gating._decision import RunConfidence
     from grace_kp.gating._ledger import AtMostOnce, Ledger
     from grace_kp.gating._outcome import GateEntry
@@ -235,6 +235,8 @@ class GatedCall:
     """How requests about the action are identified and kept; None where it cannot be asked about in an inbox."""
     schema: Callable[[], Mapping[str, Any]] = dict
     """Returns the JSON schema of the parameters, which edits in an inbox are checked with."""
+    own_schema: Callable[[], Mapping[str, Any]] = dict
+    """Returns the JSON schema as far as the author of the program wrote it: its constants are sources of values."""
     lookup: Callable[[], Policy] | None = None
     operation: str = ""
     """Id of the last question about the call."""
@@ -246,6 +248,8 @@ class GatedCall:
     """The request that waits in the inbox while the program goes on without the action."""
     at_least: InterventionLevel | None = None
     """The mildest level of this call, whatever the confidence."""
+    alarms: tuple[ActionAlarm, ...] = ()
+    """The alarms so far. A new decision about the call drops none."""
 
     def whole(self, bound: inspect.BoundArguments | None = None) -> inspect.BoundArguments:
         """Return the arguments with defaults; of the call, or of other arguments in their place."""

@@ -6,7 +6,8 @@ for an audit; the decision states the share and the draw under `audit`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import PROFILES, ActionDecision, ConfidenceFactors, ConfidenceScore, decide
@@ -15,19 +16,21 @@ from grace_kp.gating._policy import UNMEASURED, stricter_unmeasured
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from grace_kp.confidence import ConfidenceCalculator, RecordedEvidence, RunEvidence, Thresholds
+    from grace_kp.confidence import ActionAlarm, ConfidenceCalculator, RecordedEvidence, RunEvidence, Thresholds
     from grace_kp.gating._policy import Policy
 
 
 FACTS = (
     "profile", "fallback", "fitted_at", "profile_digest", "mismatches", "profile_gaps", "at_least", "shadow", "audit", "step",
-    "measured", "unmeasured", "pessimistic", "has_failed", "evidence", "fallbacks",
+    "measured", "unmeasured", "pessimistic", "has_failed", "evidence", "fallbacks", "alarms",
 )  # fmt: skip
 """Fields of a gate's entry that state the basis of the decision, besides the score and the gaps."""
 _MEASURABLE = ("search_quality", "llm_self_eval", "query_coverage")
 """Sub-scores by which something is measured; see `ConfidenceScore.evaluated`."""
+MAX_ALARMS, MAX_SENTENCES = 20, 5
+"""Alarms of one call that are kept, and that its reason names."""
 NOTHING_MEASURED = "Nothing was measured: no search scores, no judgement, no learned probability."
 UNSTATED = UNMEASURED[-1]
 """The level of a call about which nothing was measured, where none is stated."""
@@ -114,6 +117,8 @@ class Rules:
     at_least: InterventionLevel | None = None
     unmeasured: str | None = None
     """The level of the runtime for calls about which nothing was measured."""
+    alarms: tuple[ActionAlarm, ...] = ()
+    """What is suspicious about the arguments; with any, the level is at least CONFIRM."""
 
     @property
     def level_unmeasured(self) -> InterventionLevel:
@@ -147,6 +152,8 @@ class Rules:
         """Return a decision that was kept, raised to what the rules require now. It never becomes milder."""
         action = decision.action
         level = self.raise_level(action.level, action.confidence_score, decision.basis)
+        if decision.facts.get("alarms"):
+            level = level.at_least(InterventionLevel.CONFIRM)
         if level is not action.level:
             action = _at(action, level, f"{action.reason} The policy requires at least {level} now.")
         return replace(decision, action=self.apply(action))
@@ -168,6 +175,11 @@ class Rules:
             level = level.at_least(InterventionLevel.CONFIRM)
             missing = "Evidence is missing or cannot be used, so the gate requires at least confirm"
             reason = f"{reason} {missing}: {'; '.join(self.gaps)}.".strip()
+        if self.alarms:
+            level = level.at_least(InterventionLevel.CONFIRM)
+            listed = [alarm.sentence() for alarm in self.alarms[:MAX_SENTENCES]]
+            listed += [f"and {more} more"] if (more := len(self.alarms) - MAX_SENTENCES) > 0 else []
+            reason = f"{reason} The gate requires at least confirm, because {'; '.join(listed)}.".strip()
         if self.at_least is not None and level.at_least(self.at_least) is not level:
             level = level.at_least(self.at_least)
             reason = f"{reason} This call requires at least {level}."
@@ -212,6 +224,8 @@ class RunConfidence:
     """The share of calls that run without asking and are selected for a check by a person."""
     basis: Basis | None = None
     """None where the level follows from the score alone."""
+    alarms: tuple[ActionAlarm, ...] = ()
+    """What is suspicious about the arguments of the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +252,13 @@ class Decision:
     def of(cls, assessment: RunConfidence, rules: Rules) -> Decision:
         """Decide on a call."""
         shadow, rate, facts = assessment.shadow, assessment.audit_rate, {**assessment.facts}
+        basis, score = assessment.basis, assessment.score.score
+        if (rules.gaps, rules.alarms) != (assessment.gaps, assessment.alarms):
+            rules = replace(rules, gaps=assessment.gaps, alarms=assessment.alarms)
         if shadow is not None:
             facts["shadow"] = shadow.to_dict(rules)
-        basis, score = assessment.basis, assessment.score.score
-        if rules.gaps != assessment.gaps:
-            rules = replace(rules, gaps=assessment.gaps)
+        if rules.alarms:
+            facts["alarms"] = [asdict(alarm) for alarm in rules.alarms[:MAX_ALARMS]]
         action = rules.decide(score, basis)
         if basis is not None:
             facts.update(basis.to_dict(score))
@@ -294,6 +310,24 @@ class Decision:
         )  # fmt: skip
         action = ActionDecision(level, kept["score"], kept["reason"])
         return cls(action, confidence, tuple(kept.get("evidence_gaps") or ()), facts)
+
+
+def read_alarms(stated: object) -> tuple[ActionAlarm, ...] | None:
+    """Return the alarms that an entry or a decision states; None where they cannot be read."""
+    if stated is None:
+        return ()
+    from grace_kp.confidence import ALARMS, ActionAlarm
+
+    kinds = {"name": str, "parameter": str, "tool": str, "words": str, "is_part": bool}
+    entries: Any = stated if isinstance(stated, list | tuple) else [None]
+    if not all(
+        isinstance(each, Mapping)
+        and each.get("name") in ALARMS
+        and all(type(value) is kinds.get(name) for name, value in each.items())
+        for each in entries
+    ):
+        return None
+    return tuple(ActionAlarm(**each) for each in entries)
 
 
 def _at(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:

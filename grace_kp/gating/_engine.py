@@ -21,7 +21,7 @@ from grace_kp.errors import (
     brief,
 )
 from grace_kp.gating._case import Consent, HeldRefusal, consent_to_changes
-from grace_kp.gating._decision import FACTS, Decision
+from grace_kp.gating._decision import FACTS, Decision, read_alarms
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
 from grace_kp.gating._inquiry import Inquiry, file_and_wait, response_from
@@ -41,6 +41,7 @@ from grace_kp.gating._paused import inquiry_of, pause_and_ask
 from grace_kp.gating._request import (
     InterventionRequest,
     InterventionResponse,
+    alarm_places,
     for_reviewer,
     name_of,
     new_request_id,
@@ -213,6 +214,8 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
     except NotCheckable as error:
         digest = ""
         case.entry.fields["unchecked"] = str(error)[:500]
+    alarms = _alarm_fields(case, decision)
+    proceeds = case.policy.auto_proceed_on_timeout is True and not alarms
     request = InterventionRequest(
         id=new_request_id(),
         action=case.action,
@@ -226,14 +229,24 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
         floor=None if case.policy.floor is None else str(case.policy.floor),
         attempt=attempt,
         timeout=case.policy.timeout if case.policy.timeout is not None else case.scope.timeout,
-        on_timeout="proceed" if case.policy.auto_proceed_on_timeout is True else "cancel",
+        on_timeout="proceed" if proceeds else "cancel",
         run_id=case.scope.run_id,
         objective=case.scope.objective,
         created_at=time.time(),
+        **alarms,
     )
     case.entry.state_decision(request, decision)
     case.operation = request.id
     return request
+
+
+def _alarm_fields(case: GatedCall, decision: Decision) -> dict[str, Any]:
+    alarms = read_alarms(decision.facts.get("alarms"))
+    if not alarms:
+        return {}
+    sealed, shown = () if case.terms is None else case.terms.sealed, case.shown_arguments()
+    places = lambda: alarm_places(case.scope.document(), case.action, alarms, shown, sealed)  # noqa: E731
+    return {"alarms": alarms, "sealed": sealed, "find_places": places}
 
 
 def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Consent | None]:
@@ -305,7 +318,7 @@ def _response(
         case.entry.state_answer(response)
         return response
     timed_out = isinstance(answer, NoAnswer | InterventionResponse)
-    proceeds = timed_out and case.policy.auto_proceed_on_timeout is True
+    proceeds = timed_out and request.on_timeout == "proceed"
     response = InterventionResponse(
         InterventionAction.PROCEED if proceeds else InterventionAction.CANCEL, timeout_reached=timed_out
     )

@@ -11,16 +11,17 @@ import hashlib
 import logging
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from grace_kp.confidence import check_thresholds
+from grace_kp.errors import GateError
 from grace_kp.levels import InterventionLevel
 from grace_kp.settings import GLOB_SET, check_name, is_glob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from grace_kp.confidence import Thresholds
     from grace_kp.gating._request import Reviewer
@@ -180,6 +181,7 @@ class Policy:
     Raises:
         ValueError: an unknown floor, a timeout that is not a number of 0 or more, `auto_proceed_on_timeout` that is neither True nor False,
             or a group or quorum that cannot be used.
+        GateError: an unknown name of an alarm.
         TypeError: `thresholds` is not a `Thresholds`.
     """
 
@@ -190,7 +192,8 @@ class Policy:
     reviewer: Reviewer | None = None
     """The reviewer to ask; the gate's own when None."""
     auto_proceed_on_timeout: bool | None = None
-    """Run the action when time runs out without an answer. A refusal, a reviewer that fails and a missing reviewer never run it. Off when None."""
+    """Run the action when time runs out without an answer. A refusal, a reviewer that fails and a missing reviewer never run it, nor does
+    a timeout of a call with an alarm. Off when None."""
     thresholds: Thresholds | None = None
     """The scores at which the levels begin for this action; the gate's own when None."""
     group: str | Sequence[str] | None = None
@@ -199,6 +202,8 @@ class Policy:
     """Number of people who must approve in an inbox; that of the `InboxReviewer` when None."""
     unmeasured: InterventionLevel | str | None = None
     """The level of a call about which nothing was measured: `confirm`, `notify` or `silent`; the runtime's when None."""
+    alarms: Collection[str] | str = ()
+    """The alarms about arguments that are looked for: `all`, `none`, or names of `ALARMS`. No other policy turns one of them off."""
 
     _version: str = field(default="", init=False, repr=False, compare=False)
     """The fingerprint, once it was asked for: a gate states it in each entry."""
@@ -210,6 +215,7 @@ class Policy:
                     f"unmeasured must be one of {', '.join(UNMEASURED)}, or None, not {self.unmeasured!r:.60}"
                 )
             object.__setattr__(self, "unmeasured", str(self.unmeasured))
+        object.__setattr__(self, "alarms", alarm_names(self.alarms))
         if self.floor is not None:
             if str(self.floor) not in _FLOORS:
                 raise ValueError(f"floor must be one of {', '.join(_FLOORS)}, not {self.floor!r}")
@@ -255,6 +261,8 @@ class Policy:
             text += f"|{self.group}|{self.quorum}"
         if self.unmeasured is not None:
             text += f"|unmeasured={self.unmeasured}"
+        if self.alarms:
+            text += f"|alarms={self.alarms}"
         object.__setattr__(self, "_version", hashlib.sha256(text.encode()).hexdigest()[:12])
         return self._version
 
@@ -275,8 +283,8 @@ class Policy:
     def combined(self, other: Policy) -> Policy:
         """Return both policies at once, which is never milder than either.
 
-        The stricter floor and `unmeasured`, the higher quorum and the higher threshold of each level hold, and only groups that both name
-        may decide. The action runs without an answer only where each policy allows it; one whose floor and `unmeasured` are at most `notify`
+        The stricter floor and `unmeasured`, the alarms of both, the higher quorum and the higher threshold of each level hold, and only groups
+        that both name may decide. The action runs without an answer only where each policy allows it; one whose floor and `unmeasured` are at most `notify`
         and that states nothing else leaves that to the other. Then the longer timeout holds, else the shorter. The reviewer is that of `self`, or of
         `other` where `self` has none; two inboxes become one with the stricter of their settings.
 
@@ -297,12 +305,25 @@ class Policy:
             group=common_groups(self.groups, other.groups) or None,
             quorum=max(self.quorum or 0, other.quorum or 0) or None,
             unmeasured=stricter_unmeasured(self.unmeasured, other.unmeasured),
+            alarms={*self.alarms, *other.alarms},
         )
 
     @property
     def _leaves_asking_open(self) -> bool:
         never_asks = {self.floor, self.unmeasured} <= {None, "silent", "notify"}
-        return never_asks and replace(self, floor=None, unmeasured=None) == Policy()
+        return never_asks and replace(self, floor=None, unmeasured=None, alarms=()) == Policy()
+
+
+def alarm_names(stated: object) -> tuple[str, ...]:
+    """Return the names of alarms in the order of `ALARMS`: of `all`, `none`, or a collection of names."""
+    if stated == "none" or stated == ():
+        return ()
+    from grace_kp.confidence import ALARMS  # its module compiles patterns, which most gates do not need
+
+    named = ALARMS if stated == "all" else stated
+    if isinstance(named, str) or not isinstance(named, Collection) or not all(name in ALARMS for name in named):
+        raise GateError(f'alarms must be "all", "none" or names of {", ".join(ALARMS)}, not {stated!r:.60}')
+    return tuple(name for name in ALARMS if name in named)
 
 
 def stricter_unmeasured(*stated: str | None) -> str | None:

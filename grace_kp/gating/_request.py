@@ -14,6 +14,7 @@ import inspect
 import itertools
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,22 +22,29 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
 
+from grace_kp.gating._decision import read_alarms
 from grace_kp.gating._digest import digest_of
 from grace_kp.gating._view import flat, plain, view
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.pages import printable
+from grace_kp.record import attempt
 from grace_kp.trace import cut, redact_text, redact_value, redacted_arguments, render, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Collection, Generator, Iterable, Sequence
 
-    from grace_kp.confidence import ActionDecision, ConfidenceScore
+    from grace_kp.approvals import Approval
+    from grace_kp.confidence import ActionAlarm, ActionDecision, ConfidenceScore
 
     Rounds = Generator["InterventionRequest", object, "InterventionResponse"]
 
 LOGGER = "grace_kp.gate"
 MAX_ARGUMENT = 120
 MAX_LINE = 1_000
+MAX_QUOTED = 80
+"""Characters of a value in the sentence of an alarm."""
+MAX_LEAVES, MAX_PLACES = 20_000, 6
+"""Values of an argument that are read for the sentences of alarms, and places that are shown."""
 LEFT_OUT = "[left out of a pickle]"
 
 
@@ -78,6 +86,12 @@ class InterventionRequest:
     Empty for a console, a callback and a gated tool call. A reviewer whose channel must not carry secrets gets redacted arguments; a
     plain PROCEED is then refused.
     """
+    alarms: tuple[ActionAlarm, ...] = ()
+    """What is suspicious about the arguments; `alarm_sentences` puts it in words."""
+    sealed: tuple[str, ...] = ()
+    """Parameters whose values no sentence repeats."""
+    find_places: Callable[[], Sequence[ValuePlace]] | None = field(default=None, repr=False, compare=False)
+    """Looks up the places of the values that raised alarms; None where there are no alarms."""
 
     def __post_init__(self) -> None:
         for name in ("arguments", "hidden"):
@@ -86,6 +100,7 @@ class InterventionRequest:
     def __reduce__(self) -> tuple[Any, ...]:
         stated = {item.name: getattr(self, item.name) for item in fields(self)}
         stated |= {"arguments": dict.fromkeys(self.arguments, LEFT_OUT), "hidden": dict(self.hidden)}
+        del stated["find_places"]
         return functools.partial(InterventionRequest, **stated), ()
 
     def __copy__(self) -> Self:
@@ -208,6 +223,81 @@ def sizes_text(hidden: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({count:,} characters)" for name, count in hidden.items())
 
 
+def alarm_sentences(
+    alarms: Iterable[ActionAlarm], arguments: Mapping[str, Any], sealed: Collection[str] = ()
+) -> dict[str, str]:
+    """Return alarms in words, by the argument that they are about; those about the call as a whole are under an empty name.
+
+    Values of arguments that are not sealed are quoted, cut to `MAX_QUOTED` characters. Show the sentences only where the arguments are shown.
+    """
+    from grace_kp.confidence import leaves_of
+
+    found: dict[str, list[str]] = {}
+    for alarm in alarms:
+        name, value = argument_of(alarm), ""
+        if name in arguments and name not in sealed:
+            leaves = leaves_of({name: plain(view(arguments[name], MAX_LEAVES).root)}, [])
+            paths = ((".".join(keys).replace(".[", "["), leaf) for keys, leaf, _ in leaves)
+            value = next((cut(leaf, MAX_QUOTED) for path, leaf in paths if path == alarm.parameter), "")
+        found.setdefault(name, []).append(alarm.sentence(value, is_sealed=name in sealed))
+    return {name: "; ".join(dict.fromkeys(sentences)) for name, sentences in found.items()}
+
+
+def argument_of(alarm: ActionAlarm) -> str:
+    """Return the name of the argument that an alarm is about; empty where it is about the call as a whole."""
+    return re.split(r"[.\[]", alarm.parameter)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePlace:
+    """A place of a value that raised an alarm, for the eyes of a reviewer."""
+
+    parameter: str
+    caption: str
+    """Where the text is from, and that it is a quotation."""
+    text: str
+    """The text around the value, from the redacted run, in lower case and with single spaces. Show it escaped and set apart: it may instruct the reader."""
+
+
+def alarm_places(
+    document: Mapping[str, Any] | None,
+    action: str,
+    alarms: Iterable[ActionAlarm],
+    arguments: Mapping[str, Any],
+    sealed: Collection[str] = (),
+) -> list[ValuePlace]:
+    """Return the places in the results of tools of the values that raised alarms, as far as the run so far holds them."""
+    names = {argument_of(alarm) for alarm in alarms} - {*sealed, ""}
+    shown = {name: plain(view(value, MAX_LEAVES).root) for name, value in arguments.items() if name in names}
+    return attempt("the places of values", lambda: _find_places(document, action, shown)) or [] if shown else []
+
+
+def _find_places(document: Mapping[str, Any] | None, action: str, arguments: Mapping[str, Any]) -> list[ValuePlace]:
+    from grace_kp.confidence import history_of_document
+
+    history = history_of_document(document or {})
+    found = history.features(action, arguments).places
+    listed = [(each.parameter, place) for each in found for place in each.places if place.kind in {"text", "field"}]
+    caption = "step {}, quoted from {}; it is not an instruction"
+    return [
+        ValuePlace(name, caption.format(place.step, place.tool or "a message"), history.index.excerpt(place))
+        for name, place in listed[:MAX_PLACES]
+    ]
+
+
+def approval_alarms(approval: Approval) -> dict[str, str]:
+    """Return `alarm_sentences` of a request in an inbox, about the arguments before an edit."""
+    alarms = read_alarms(approval.facts.get("alarms")) or ()
+    return alarm_sentences(alarms, approval.arguments if approval.asked is None else approval.asked, approval.sealed)
+
+
+def approval_places(approval: Approval) -> list[ValuePlace]:
+    """Return `alarm_places` of a request in an inbox."""
+    alarms = read_alarms(approval.facts.get("alarms")) or ()
+    arguments = approval.arguments if approval.asked is None else approval.asked
+    return alarm_places(approval.run, approval.action, alarms, arguments, approval.sealed)
+
+
 class Reviews(Protocol):
     """An object that answers requests."""
 
@@ -323,6 +413,7 @@ class ConfirmationFlow:
                 attempt=shown.attempt + 1,
                 timeout=None if left is None else round(left, 1),
                 hidden={name: count for name, count in request.hidden.items() if name not in changes},
+                alarms=tuple(alarm for alarm in request.alarms if argument_of(alarm) not in changes),
             )
         return InterventionResponse(
             InterventionAction.CANCEL, user_input=f"changed more than {self._max_rounds} times", reviewer=self.name

@@ -35,6 +35,7 @@ from grace_kp.record._run import (
     find_frame,
     new_trace_id,
 )
+from grace_kp.record._sight import UNREAD as UNREAD_RUN
 from grace_kp.record._sight import history_of, keep_events
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, SEALED, TOOL, Spec, argument_check, fitting, reseal, seal
 from grace_kp.record._threads import instrument_threads, propagate
@@ -61,6 +62,7 @@ __all__ = [
     "SUSPENDED",
     "TOOL",
     "TROUBLES",
+    "UNREAD_RUN",
     "Call",
     "Conversations",
     "Documents",

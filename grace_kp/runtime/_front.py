@@ -16,7 +16,7 @@ from grace_kp.errors import GateError
 from grace_kp.record import AGENT, RETRIEVER, SCOPE, TOOL, RunBlock, current_run, decorate, note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 
     from grace_kp.confidence import Scores
     from grace_kp.gating import Identifier, Policy, Reviewer
@@ -257,6 +257,7 @@ class Front(ABC):
         sealed: Iterable[str] = (),
         version: str | None = None,
         unmeasured: Unmeasured | None = None,
+        alarms: Collection[str] | str = "none",
     ) -> GateDecorator: ...
     def gate(
         self,
@@ -274,6 +275,7 @@ class Front(ABC):
         sealed: Iterable[str] = (),
         version: str | None = None,
         unmeasured: Unmeasured | None = None,
+        alarms: Collection[str] | str = "none",
     ) -> Any:
         """Gate an action: run it silently, with a notice, after a person confirms, or only with a person's help.
 
@@ -304,11 +306,13 @@ class Front(ABC):
             version: version of the action; an approval of another version does not entitle to run. A hash of the signature when None.
             unmeasured: the level of a call about which nothing was measured: `confirm`, `notify` or `silent`. Where several places state
                 it, the stricter applies; `confirm` where none does.
+            alarms: the alarms about the origin of arguments that are looked for: `all` where a model chooses the arguments, `none`, or names
+                among `beside`, `nowhere` and `repeat`. A call that raises one needs at least CONFIRM. Policies may only add alarms.
 
         Raises:
             ValueError: `judge` or another argument has a value that cannot be used, or the runtime's policy and this one name groups that
                 have none in common.
-            GateError: the action is a generator function or a class; `identity`, `key`, `ignore` or `sealed` names a parameter that it does
+            GateError: an alarm has an unknown name; the action is a generator function or a class; `identity`, `key`, `ignore` or `sealed` names a parameter that it does
                 not have; or its InboxReviewer has `wait="raise"` without a key.
         """
 
@@ -321,6 +325,7 @@ class Front(ABC):
         own = Policy.of(floor if policy is None else policy).at_least(cast("Floor | str | None", floor))
         if unmeasured is not None:
             own = own.combined(Policy(unmeasured=unmeasured))
+        own = own.combined(Policy(alarms=alarms))
         spec = GateSpec(
             policy=own,
             name=name,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import weakref
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,8 +26,11 @@ from grace_kp.gating import (
 )
 from grace_kp.record import (
     AGENT,
+    UNREAD_RUN,
+    attempt,
     current_run,
     gaps_of,
+    history_of,
     keep_refusal,
     kept_refusal,
     material_of,
@@ -37,12 +42,13 @@ from grace_kp.record import (
 )
 from grace_kp.runtime._assessment import NOT_NEEDED
 from grace_kp.runtime._profiles import Known
+from grace_kp.trace import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.approvals import Inbox
-    from grace_kp.confidence import ConfidenceFactors, RunEvidence
+    from grace_kp.confidence import ActionAlarm, ConfidenceFactors, RunEvidence
     from grace_kp.gating import GatedCall, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
@@ -52,6 +58,11 @@ if TYPE_CHECKING:
     from grace_kp.settings import Settings
 
 
+_JSON = frozenset({str, int, float, bool, type(None), list, dict})
+"""Types of arguments whose origin is looked up as they are; others in the form that traces hold."""
+_WEIGHTY = frozenset({"identifier", "address"})
+"""Shapes of values that come from somewhere."""
+_PATH = re.compile(r"[^\W\d]\w{0,59}(?:(?:\.[^\W\d]\w{0,39}|\[\d{1,5}\])(?![^.\[]))*")
 NOT_JUDGED = "this gate asks for a judgement and got none"
 """A gap: an agent that makes its judge fail must not be better off than one that is judged badly."""
 
@@ -121,6 +132,8 @@ class Gates:
     """Names of the tools that middlewares were offered so far."""
     others: weakref.WeakSet[PolicySet] = field(default_factory=weakref.WeakSet)
     """The policies of middlewares."""
+    alarm_counts: Counter[str] = field(default_factory=Counter)
+    """Calls whose arguments were examined, and calls by the alarms that they raised."""
 
     def __post_init__(self) -> None:
         self.policies = PolicySet(*self.places)
@@ -259,9 +272,9 @@ class Scope:
     def assess(self, case: GatedCall) -> RunConfidence:
         """Return the confidence of the run so far."""
         evidence = self.evidence()
-        gaps, factors = self.gaps(evidence), evidence.factors()
+        gaps, factors = self.gaps(evidence) + self.find_alarms(case), evidence.factors()
         evaluation: dict[str, Any] | None = None
-        profiles, rules = self._gates.profiles, case.rules(gaps)
+        profiles, rules = self._gates.profiles, replace(case.rules(gaps), alarms=case.alarms)
 
         def level_of(judged: ConfidenceFactors) -> InterventionLevel:
             measured, basis = profiles.main.before_action(None, Known(evidence, judged))
@@ -272,21 +285,37 @@ class Scope:
             factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level_of, material, self.run_id)
             failed = any(evaluation.get(name, {}).get("fallback") for name in ("self_evaluation", "coverage"))
             if failed or evaluation.get("skipped", NOT_NEEDED) != NOT_NEEDED:
-                rules = case.rules((*gaps, NOT_JUDGED))
+                rules = replace(rules, gaps=(*gaps, NOT_JUDGED))
         known = Known(evidence, factors, evaluation)
         assessment = profiles.before_action(case.action, known, self._document, rules)
         if self._run is not None:
             assessment.facts["step"] = self._steps
         if self._has_others:
             assessment.facts["evidence"] = evidence.readings()  # which the trace of this run does not hold
-        return assessment
+        return replace(assessment, alarms=case.alarms) if case.alarms else assessment
+
+    def find_alarms(self, case: GatedCall) -> tuple[str, ...]:
+        """Look for alarms about the arguments of a call, and add them to it; return why one could not be looked for."""
+        names, run = case.policy.alarms, self._run
+        if not names or run is None or not self._is_known(run):
+            return ()
+        found = attempt("the origin of arguments", lambda: _examine(run, case))
+        if found is None:
+            return (f"the origin of the arguments of {case.action} could not be looked up",)
+        alarms, gaps = found
+        raised = dict.fromkeys(alarm for alarm in alarms if alarm.name in names)
+        self._gates.alarm_counts.update({"examined", *(alarm.name for alarm in raised)})
+        case.alarms = tuple(dict.fromkeys((*case.alarms, *raised)))
+        return gaps
+
+    def _is_known(self, run: Run) -> bool:
+        """Return whether anything is known of the run: it was not opened by the action alone."""
+        return bool(self._steps) or run.spec.kind == AGENT
 
     def _document(self) -> dict[str, Any] | None:
         """Return the run so far; None where nothing is known of it, because the action alone opened it or because it is not recorded."""
         run = self._run
-        if run is None or (not self._steps and run.spec.kind != AGENT):
-            return None
-        return self._gates.document(run)
+        return self._gates.document(run) if run is not None and self._is_known(run) else None
 
     def evidence(self) -> RunEvidence:
         """Return the evidence of the run and of those around and inside it, and count its steps."""
@@ -317,6 +346,43 @@ class Scope:
         """Have a refusal hold until anything else is recorded in the run."""
         if self._run is not None:
             keep_refusal(self._run, refusal)
+
+
+def _examine(run: Run, case: GatedCall) -> tuple[list[ActionAlarm], tuple[str, ...]]:
+    """Return the alarms of a call, and the arguments that may come from something that could not be read."""
+    from grace_kp.confidence import ActionAlarm
+
+    history = history_of(run)
+    if history is None:
+        return [], ()
+    left_out = () if case.terms is None else case.terms.ignore
+    arguments = {
+        name: value if type(value) in _JSON else render(value)
+        for name, value in case.shown_arguments().items()
+        if name not in left_out
+    }
+    defaults = {name: each.default for name, each in case.signature.parameters.items() if type(each.default) in _JSON}
+    schema = {"declared": case.own_schema(), "defaults": {name: {"default": each} for name, each in defaults.items()}}
+    found = history.features(case.action, arguments, schema=schema)
+    alarms = [replace(alarm, parameter=_plain_path(alarm.parameter)) for alarm in found.alarms]
+    # A recorded call has only those defaults that were passed.
+    passed = {name: value for name, value in arguments.items() if name in case.bound.arguments}
+    needed = {name: value for name, value in passed.items() if name not in defaults or value != defaults[name]}
+    if any(history.index.has_succeeded(case.action, each) for each in (passed, needed) if each != arguments):
+        alarms.append(ActionAlarm("repeat", tool=case.action))
+    gaps = history.index.gaps
+    if UNREAD_RUN in gaps:
+        return alarms, (UNREAD_RUN,)
+    unread = [each.parameter for each in found.places if gaps and each.kind == "unknown" and each.shape in _WEIGHTY]
+    return alarms, tuple(
+        f"where `{_plain_path(name)}` is from cannot be known: {'; '.join(gaps)}" for name in unread[:1]
+    )
+
+
+def _plain_path(path: str) -> str:
+    """Return the path of a value up to the first key that is no plain name, because keys inside of an argument may be content."""
+    found = _PATH.match(path)
+    return found[0] if found else "…" * bool(path)
 
 
 def gate_action(

@@ -465,6 +465,7 @@ class Grace(Front, Resident):
             "milder": self._profiles.get().milder(
                 self.settings, self._policies[0], is_watched=self._promise is not None
             ),
+            "alarms": {} if self._made_gates is None else dict(self._made_gates.alarm_counts),
             "unmatched_policies": {} if self._made_gates is None else self._made_gates.list_unmatched(),
             "sampled_out": writer.pipeline.sampled_out if writer is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,

@@ -56,7 +56,7 @@ REST = "…"
 BILLION = 1_000_000_000
 EVERYBODY = 0
 """The agent whose rows hold the sums over all."""
-BY_STATUS, BY_LEVEL, BY_MODEL = range(3)
+BY_STATUS, BY_LEVEL, BY_MODEL, BY_ALARM = range(4)
 _COLUMNS = (*SUMS, *HISTOGRAMS)
 
 
@@ -78,7 +78,7 @@ class RunFacts(NamedTuple):
     marks: set[tuple[int, str]]
     """The names that it is found by, as (kind, name)."""
     shown: list[Any]
-    """The fields of `SHOWN`, then judge calls, judge tokens, decisions by level, and judge models."""
+    """The fields of `SHOWN`, then judge calls, judge tokens, decisions by level, judge models, and decisions by alarm."""
     is_readable: bool
 
 
@@ -96,6 +96,12 @@ def _sum_judgements(evaluations: Iterable[Any]) -> dict[str, list[int]]:
     return models
 
 
+def _alarm_names(stated: object) -> set[str]:
+    from grace_kp.confidence import ALARMS  # its module compiles patterns, and most stores hold no alarm
+
+    return {name for each in _list(stated) if isinstance(name := _object(each).get("name"), str) and name in ALARMS}
+
+
 def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
     document = _read_document(run.data, parse)
     is_readable = isinstance(document, dict)
@@ -104,10 +110,9 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
     metadata, task, outcome, grace = (_object(document.get(name)) for name in ("metadata", "task", "outcome", "grace"))
     steps, decisions = (_list(part) for part in (document.get("steps"), grace.get("decisions")))
     agent = next((label(name) for name in (grace.get("name"), metadata.get("agent_id")) if isinstance(name, str)), "")
-    levels = Counter(
-        entry["level"]
-        for entry in decisions
-        if isinstance(entry, dict) and isinstance(entry.get("level"), str) and entry["level"] in LEVELS
+    levels = Counter(level for entry in decisions if (level := _object(entry).get("level")) in LEVELS)
+    alarms = Counter(
+        name for entry in decisions if (stated := _object(entry).get("alarms")) for name in _alarm_names(stated)
     )
     level = max(levels, key=LEVELS.index) if levels else None
     found: dict[str, list[str]] = {TAG: [], USER: [], SESSION: [], PARENT: []}
@@ -130,7 +135,7 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
         run.created_at, agent, run.domain, run.status, bool(run.success), score, confidence, level,
         _text(task.get("objective"))[:MAX_OBJECTIVE], number_of(grace.get("duration_ms")), len(steps), len(decisions),
         _tokens(_object(grace.get("usage"))), next(iter(found[USER]), None), next(iter(found[SESSION]), None), found[TAG], parent,
-        bool(_list(grace.get("awaits"))), calls, tokens, levels, models,
+        bool(_list(grace.get("awaits"))), calls, tokens, levels, models, alarms,
     ]  # fmt: skip
     return RunFacts(marks, shown, is_readable)
 
@@ -249,6 +254,8 @@ class RunFigures:
     """The same for the value score."""
     levels: Mapping[str, int] = field(default_factory=dict)
     """Number of gate decisions at each level."""
+    alarms: Mapping[str, int] = field(default_factory=dict)
+    """Number of gate decisions with each alarm about arguments."""
     models: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     """By judge model: calls, tokens, fallbacks."""
 
@@ -264,7 +271,7 @@ class Contributions:
     def add(self, shown: Sequence[Any], agent: int, times: int = 1) -> None:
         """Add a run, or with `times` -1 take it away."""
         run = dict(zip(SHOWN, shown, strict=False))
-        calls, tokens, levels, models = shown[len(SHOWN) :]
+        calls, tokens, levels, models, alarms = shown[len(SHOWN) :]
         day = milliseconds(run["created_at"]) // DAY_MS
         score, confidence, is_waiting = min(1.0, max(0.0, run["score"])), run["confidence"], waits(run["status"])
         sums = [0] * len(_COLUMNS)
@@ -278,6 +285,7 @@ class Contributions:
             sums[len(SUMS) + _bin(confidence)] += times
         tallies = [(BY_STATUS, run["status"], (times, 0, 0))]
         tallies += [(BY_LEVEL, name, (times * count, 0, 0)) for name, count in levels.items()]
+        tallies += [(BY_ALARM, name, (times * count, 0, 0)) for name, count in alarms.items()]
         tallies += [(BY_MODEL, name, tuple(times * count for count in counts)) for name, counts in models.items()]
         for owner in (EVERYBODY, agent):
             if times < 0:
@@ -325,7 +333,7 @@ def read_figures(connection: Connection, since: str, until: str, agent: str | No
         )
     }
     sums = [sum(column) for column in zip(*of_days.values(), strict=True)] or [0] * len(_COLUMNS)
-    counted: dict[int, dict[str, tuple[int, int, int]]] = {BY_STATUS: {}, BY_LEVEL: {}, BY_MODEL: {}}
+    counted: dict[int, dict[str, tuple[int, int, int]]] = {BY_STATUS: {}, BY_LEVEL: {}, BY_MODEL: {}, BY_ALARM: {}}
     for kind, name, *counts in connection.execute(
         "SELECT kind, name, SUM(runs), SUM(tokens), SUM(fallbacks) FROM tallies WHERE agent = ? AND day BETWEEN ? AND ?"
         " GROUP BY kind, name ORDER BY SUM(runs) DESC, name",
@@ -341,6 +349,7 @@ def read_figures(connection: Connection, since: str, until: str, agent: str | No
         confidence=tuple(histograms[:BINS]),
         scores=tuple(histograms[BINS:]),
         levels={name: counted[BY_LEVEL].get(name, (0,))[0] for name in LEVELS},
+        alarms={name: counts[0] for name, counts in counted[BY_ALARM].items()},
         models=counted[BY_MODEL],
     )
 

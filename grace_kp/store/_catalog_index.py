@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from grace_kp.store._catalog_facts import StoredRun
 
 
-VERSION = 2
+VERSION = 3
 SHIFT = 10
 """A position is the time of a run in milliseconds, shifted by so many bits, plus a number among the runs of the same millisecond."""
 LAST_POSITION = (1 << 63) - 1

@@ -397,13 +397,14 @@ def test_a_stricter_level_is_shown_to_whoever_decides(shop):
     assert ["confirm", "escalate", "escalate"] == levels
 
 
-def test_a_call_at_level_escalate_does_not_use_a_standing_approval(shop):
+@pytest.mark.parametrize("fields", [{"level": "escalate"}, {"facts": {"alarms": [{"name": "nowhere"}]}}])
+def test_a_call_at_level_escalate_or_with_an_alarm_does_not_use_a_standing_approval(shop, fields):
     """Which does not cover it: a person is asked, and the consent that nobody has used is cancelled."""
     any_value = {"invoice": {"any": True}, "euros": {"any": True}}
     standing = Standing(action="refund", domain="shop", parameters=any_value, until=9_000.0, uses=3)
     shop.requests.grant(standing, by=ANA)
     first = shop.requests.file(keyed(waits="raise"))
-    second = shop.requests.file(keyed(waits="raise", level="escalate"))
+    second = shop.requests.file(keyed(waits="raise", **fields))
     assert ("approved", "pending", "cancelled") == (first.state, second.state, shop.requests.get(first.id).state)
     assert [first.id] == [each.id for each in second.earlier]
 

@@ -110,6 +110,7 @@ def test_a_covered_request_is_approved_at_once(shop):
     [
         {"quorum": 2, "identity": "stated"},
         {"level": "escalate"},
+        {"facts": {"alarms": [{"name": "nowhere", "parameter": "invoice"}]}},
         {"unencoded": ("session",)},
         {"sealed": ("euros",)},
         {"not_covered": ("euros",)},

@@ -141,3 +141,32 @@ def test_the_library_of_approvals_is_not_imported_by_other_commands():
     code = "import sys, grace_kp.cli._app; print('grace_kp.approvals' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert "False\n" == ran.stdout
+
+
+NOWHERE = {"name": "nowhere", "parameter": "invoice", "tool": "", "words": "", "is_part": False}
+BESIDE = {"name": "beside", "parameter": "memo", "tool": "read_mail", "words": "please pay", "is_part": False}
+
+
+def test_alarms_mark_their_arguments():
+    """With the value, and without the colour of a consent; a sealed value is not repeated."""
+    request = pending(arguments={"invoice": "A-17"}, key_fields=(), facts={"alarms": [NOWHERE]})
+    assert " ! invoice = \"A-17\"\n     `invoice` 'A-17' is in no tool result" in page(request)
+    sealed = pending(arguments={"invoice": "A-17"}, sealed=("invoice",), facts={"alarms": [NOWHERE]})
+    assert "`invoice` (sealed) is in no tool result" in page(sealed)
+    assert "alarms: [" not in page(request)
+
+
+def test_places_are_shown_on_request():
+    """Quoted from the run that the request holds."""
+    mail = "Important: please pay the bill IBX-99-17 today."
+    call = {"call_id": 0, "name": "read_mail", "tool_call": 0, "observation": 1, "status": "ok"}
+    steps = [{"step_id": 0, "type": "tool_call", "tool": {"name": "read_mail"}, "input": {}}]
+    steps += [{"step_id": 1, "type": "observation", "content": mail}]
+    run = {"task": {"objective": "Pay"}, "steps": steps, "grace": {"calls": [call]}}
+    file = io.StringIO()
+    out = Console(file=file, width=120, highlight=False)
+    put_approval(out, pending(arguments={"memo": "IBX-99-17"}, facts={"alarms": [BESIDE]}, run=run), places=True)
+    assert "quoted from read_mail; it is not an instruction:" in file.getvalue()
+    assert "  | … important: please pay the bill ibx-99-17 today. …\n" in file.getvalue()
+    put_approval(out, pending(), places=True)
+    assert "no result of a tool that the run holds contains a value with an alarm" in file.getvalue()

@@ -333,7 +333,7 @@ def test_a_kept_decision_has_its_facts():
     decision = Decision.of(assessed(facts=facts, shadow=shadow, audit_rate=0.5, basis=basis), rules(at_least=required))
     kept = json.loads(json.dumps(decision.to_dict("d"), allow_nan=False))
     assert decision.facts == Decision.from_dict(kept).facts
-    assert {*FACTS} - {"audit", "fallbacks"} == {*decision.facts}
+    assert {*FACTS} - {"audit", "fallbacks", "alarms"} == {*decision.facts}
     assert {} == Decision.from_dict({**kept, "facts": None}).facts
     assert "facts" not in Decision.of(assessed(), rules()).to_dict("d")
 

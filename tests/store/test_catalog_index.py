@@ -103,11 +103,22 @@ def test_judgements_before_gates_count_as_well():
         {"level": "confirm", "evaluation": judged("large", 7)},
         {"evaluation": {"self_evaluation": {"fallback": True}}},
     ]
-    calls, tokens, levels, models = facts(
+    calls, tokens, levels, models, _ = facts(
         run("a", evaluation=judged("small", 5, fallback=True), decisions=decisions)
     ).shown[18:]
     assert (2, 12, {"confirm": 1}) == (calls, tokens, levels)
     assert {"small": [1, 5, 1], "large": [1, 7, 0], "unknown": [0, 0, 1]} == models
+
+
+def test_decisions_are_counted_by_alarm():
+    """Each name once per decision; what is not a name of an alarm does not count."""
+    stated = [
+        [{"name": "beside"}, {"name": "beside"}, {"name": "nowhere"}],
+        [{"name": "beside"}],
+        [{"name": []}, 3, {"name": "other"}],
+        "beside",
+    ]
+    assert {"beside": 2, "nowhere": 1} == facts(run("a", decisions=[{"alarms": each} for each in stated])).shown[-1]
 
 
 def test_a_run_that_was_not_assessed_has_no_confidence():

@@ -2,7 +2,7 @@
 
 from grace_kp.gating.reviewers._console import UNSEEN, ConsoleReviewer
 from grace_kp.gating.reviewers._inbox import InboxReviewer
-from grace_kp.gating.reviewers._question import Facts, Page, Question
+from grace_kp.gating.reviewers._question import Facts, Page, Question, place_lines
 
 __all__ = [
     "UNSEEN",
@@ -11,4 +11,5 @@ __all__ = [
     "InboxReviewer",
     "Page",
     "Question",
+    "place_lines",
 ]

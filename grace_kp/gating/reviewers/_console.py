@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from grace_kp.gating._request import InterventionResponse, sizes_text
-from grace_kp.gating.reviewers._question import Page, Question, units, wrap
+from grace_kp.gating.reviewers._question import Page, Question, place_lines, units, wrap
 from grace_kp.levels import InterventionAction
 from grace_kp.pages import printable
 
@@ -302,7 +302,8 @@ _WORDS: dict[str, InterventionAction | str] = {
     "input": InterventionAction.INPUT,
 }
 _ANSWERS = {typed: answer for word, answer in _WORDS.items() for typed in (word, word[0])}
-_CHOICES = "  ".join(f"[{word[0]}]{word[1:]}" for word in _WORDS) + "\N{NO-BREAK SPACE}>"
+_PLACES = "places"
+_CHOICES = "  ".join(f"[{word[0]}]{word[1:]}" for word in _WORDS)
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -391,6 +392,10 @@ class _Dialogue:
         return response
 
     def _read_answer(self, typed: str) -> InterventionResponse | None:
+        if typed in {_PLACES, _PLACES[0]} and self._request.find_places is not None:
+            found = [line for place in self._request.find_places() for line in place_lines(place, self._page())]
+            self._show(found or ["No result of a tool that the run holds contains these values."])
+            return None
         action = InterventionAction.PROCEED if typed == UNSEEN and self._question.opaque else _ANSWERS.get(typed)
         if action is None:
             self._remark("Please type one of v, y, n, e, s, r, i. Enter alone does nothing.")
@@ -492,7 +497,9 @@ class _Dialogue:
     def _prompt(self) -> str:
         width = self._terminal.size[0]
         remark = [] if self._is_shown else textwrap.wrap("Not everything is shown yet; v shows it.", width)
-        return "\n".join([*remark, *textwrap.wrap(_CHOICES, width - 2)]).replace("\N{NO-BREAK SPACE}", " ") + " "
+        places = "" if self._request.find_places is None else f"  [{_PLACES[0]}]{_PLACES[1:]}"
+        choices = f"{_CHOICES}{places}\N{NO-BREAK SPACE}>"
+        return "\n".join([*remark, *textwrap.wrap(choices, width - 2)]).replace("\N{NO-BREAK SPACE}", " ") + " "
 
     def _show(self, lines: list[str]) -> bool:
         """Show lines page by page; True once the reviewer has seen all of them."""

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.approvals import deadline_text
 from grace_kp.confidence import part_text, penalties_text
-from grace_kp.gating._request import sizes_text
+from grace_kp.gating._request import alarm_sentences, sizes_text
 from grace_kp.gating._view import Node, pieces, view
 from grace_kp.pages import hides, with_fallbacks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from grace_kp.gating._request import InterventionRequest
+    from grace_kp.gating._request import InterventionRequest, ValuePlace
     from grace_kp.gating._view import View
 
 
@@ -242,6 +242,8 @@ class Facts:
     reason: str = ""
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used, where the reason does not say so already."""
+    alarms: Mapping[str, str] = field(default_factory=dict)
+    """What is suspicious about the arguments, by parameter name; under an empty name about the call as a whole."""
     earlier: tuple[str, ...] = ()
     """Outcomes of earlier requests for the same operation."""
     time: str = ""
@@ -262,6 +264,7 @@ class Facts:
             parts={} if confidence is None else with_fallbacks(confidence.evaluated, confidence.fallbacks),
             penalties=() if confidence is None else tuple(confidence.penalties_applied),
             reason=request.reason,
+            alarms=alarm_sentences(request.alarms, request.arguments, request.sealed),
             time="" if request.timeout is None else f"{request.timeout:g} s, then {deadline_text(request.on_timeout)}",
         )
 
@@ -301,13 +304,14 @@ class Question:
         """Lay out one argument in full."""
         if (name, page) in self._laid_out:
             return self._laid_out[name, page]
-        mark = " * " if name in self._changed else "   "
+        alarm = "" if name in self._changed else self._facts.alarms.get(name, "")
+        mark = " * " if name in self._changed else " ! " if alarm else "   "
         lines = value_lines(name, self._views[name].root, page, len(mark))
         lines[0] = mark + lines[0][len(mark) :]
         if name in self._facts.before:
             lines += value_lines("was", view(self._facts.before[name]).root, page, len(mark) + STEP)
-        if name in self._facts.remarks:
-            lines += prose(" " * (len(mark) + STEP), self._facts.remarks[name], page, len(mark) + 2 * STEP)
+        for remark in filter(None, (self._facts.remarks.get(name, ""), alarm)):
+            lines += prose(" " * (len(mark) + STEP), remark, page, len(mark) + 2 * STEP)
         self._laid_out[name, page] = lines
         return lines
 
@@ -349,6 +353,7 @@ class Question:
         parts.append(self._confidence(page, with_bars=with_bars))
         parts.append(label_lines("because", facts.reason, page))
         parts += [label_lines("missing", gap, page) for gap in facts.gaps]
+        parts.append(label_lines("alarm", facts.alarms.get("", ""), page))
         parts += [label_lines("earlier", before, page) for before in facts.earlier]
         return [*parts, label_lines("time", facts.time, page), [rule]]
 
@@ -377,6 +382,13 @@ def label_lines(label: str, text: str, page: Page) -> list[str]:
     if page.width >= 4 * LABEL:
         return prose(f" {label + ':':<{LABEL - 1}}", text, page, LABEL)
     return prose(f" {label}: ", text, page, 3)
+
+
+def place_lines(place: ValuePlace, page: Page) -> list[str]:
+    """Lay out a place of a value: where it is, and the text, set apart by bars."""
+    text = wrap(units(f"… {place.text} …", page), page.width - 2 * STEP)
+    lines = prose(" ", f"{place.parameter}: {place.caption}:", page, STEP)
+    return [*lines, *(f"{' ' * STEP}{BAR}{line}" for line in text)]
 
 
 def _bar(value: float, page: Page, used: int) -> str:

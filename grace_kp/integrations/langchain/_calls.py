@@ -30,7 +30,9 @@ from grace_kp.gating import (
     InterventionResponse,
     NotCheckable,
     Unknown,
+    alarm_sentences,
     plain,
+    read_alarms,
     view,
 )
 from grace_kp.integrations.langchain._interrupts import action_request
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from grace_kp.confidence import RunEvidence
     from grace_kp.gating import HeldRefusal, Policy
     from grace_kp.integrations.langchain._interrupts import ActionAnswer
+    from grace_kp.record import Run
     from grace_kp.runtime import Grace
 
 CONSENTED, NOT_NEEDED, REFUSED, INVALID = "given", "not needed", "refused", "invalid"
@@ -357,6 +360,10 @@ class ToolCase:
             check=lambda changed: self.apply_edit(_flat(changed, signature)).problem,
             types=lambda: argument_types(self.tool),
             schema=lambda: edit_schema(self.tool, signature),
+            # A schema that is a dict may be that of an MCP server.
+            own_schema=lambda: (
+                {} if isinstance(getattr(self.tool, "args_schema", None), dict) else getattr(self.tool, "args", {})
+            ),
             policy=self.policy,
             scope=self.scope,
             entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id),
@@ -480,6 +487,10 @@ class ToolScope(Scope):
         """Return why evidence is missing; nothing where no handler records the run, because nothing was measured."""
         return () if self._run is None and self._enabled else super().gaps(evidence)
 
+    def _is_known(self, run: Run) -> bool:
+        # Without a handler the results of tools are not recorded, so that no value would be found in any.
+        return run.framework == "langchain" and super()._is_known(run)
+
     def refusal(self) -> HeldRefusal | None:
         """Return the last refusal in this turn of the run. It does not apply to calls of a later message."""
         found = super().refusal()
@@ -584,7 +595,10 @@ def action_for(
 ) -> dict[str, Any]:
     """Return a call as the action of a question; `arguments` replace its own."""
     shown, unseen = json_values(case.arguments if arguments is None else arguments)
-    return action_request(case.name, shown, case.decision.reasons(), unseen=unseen, approval=approval)
+    reasons = case.decision.reasons()
+    if alarms := read_alarms((case.decision.facts or {}).get("alarms")):
+        reasons["alarms"] = alarm_sentences(alarms, shown)
+    return action_request(case.name, shown, reasons, unseen=unseen, approval=approval)
 
 
 def edit_problem(cases: list[ToolCase], answers: list[ActionAnswer]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating import Failed, InterventionResponse, ProgramAnswer, Work, plain, view
+from grace_kp.gating import Failed, InterventionResponse, ProgramAnswer, Work, alarm_sentences, plain, view
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import HOST
 
@@ -261,6 +261,7 @@ def _reasons(request: InterventionRequest) -> dict[str, Any]:
         "breakdown": {} if score is None else dict(score.evaluated),
         "penalties": [] if score is None else list(score.penalties_applied),
         "reason": request.reason,
+        **({"alarms": alarm_sentences(request.alarms, request.arguments, request.sealed)} if request.alarms else {}),
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 from uuid import uuid4
 
@@ -36,7 +37,7 @@ from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from grace_kp.gating import Consent
     from grace_kp.runtime import Grace
@@ -77,6 +78,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         default: Policy | str | None = None,
         *,
         judge: Literal["always", "when_needed", "never"] = "never",
+        alarms: Collection[str] | str = "all",
     ) -> None:
         """Gate the named tools.
 
@@ -85,12 +87,14 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             gates: policies or floors by tool name or glob, such as `{"send_mail": "confirm", "delete_*": "deny"}`.
             default: the policy or floor of every other tool; None gates none of them.
             judge: whether a model judges the run so far before the gate decides; see `Grace.gate`.
+            alarms: the alarms about the origin of arguments that are looked for in a recorded run: `all`, `none`, or names; see `Grace.gate`.
 
         An entry of `gates` that matches no tool of the agent leads to a warning in the log at the first call of the model. If it is spelt
         nearly like a tool (in case, separators, or up to two letters of a name of five or more), that call raises `GateError`. A tool that
         looks like a gated one, through case or letters of another alphabet, gets its policy, with a warning.
 
         Raises:
+            GateError: an alarm has an unknown name.
             TypeError: `grace` is not a Grace, or `gates` is not a mapping.
             ValueError: a policy or `judge` is not usable, the name of a policy cannot match any tool, or a policy shares no group with the
                 runtime's policy; the message names it.
@@ -102,6 +106,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
         self.grace = grace
         self.judge = judge
+        self._alarms = Policy(alarms=alarms).alarms
         self._gates = PolicySet(gates)
         self._default = None if default is None else Policy.of(default)
         self._tools: dict[str, Any] = {}
@@ -117,7 +122,8 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         own, gates = self._gates.stated_for(tool, self._known), self.grace._gates()
         if self._default is not None and self._gates.entry_for(tool) is None:
             own = self._default if own is None else own.combined(self._default)
-        return gates.entry_for(tool) if own is None else gates.policy_for(tool, GateSpec(policy=own))
+        policy = gates.entry_for(tool) if own is None else gates.policy_for(tool, GateSpec(policy=own))
+        return None if policy is None else replace(policy, alarms={*policy.alarms, *self._alarms})
 
     def needs_decision(self, tool: str) -> bool | None:
         """Return whether a tool below this agent must not start without a decision; None where the tool is not gated.

@@ -205,6 +205,7 @@ def run_values(site: Site, figures: RunFigures, conditions: Mapping[str, Any], r
         "alike": alike(site, CatalogQuery(**conditions), figures),
         "never": [level for level in LEVELS[:3] if getattr(thresholds, level) == math.inf],
         "gates": sum(figures.levels.values()),
+        "alarms": ", ".join(f"{count:,} {name}" for name, count in figures.alarms.items()),
         "level_plot": trust_html(
             named_bars(
                 "Gates by level",

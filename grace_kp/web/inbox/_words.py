@@ -33,7 +33,7 @@ from grace_kp.approvals import (
     rule_text,
     unheld_text,
 )
-from grace_kp.gating import flat, view
+from grace_kp.gating import approval_alarms, approval_places, flat, view
 from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, printable, span_text, with_fallbacks
 from grace_kp.web._site import trust_html, when
 
@@ -258,6 +258,7 @@ def query(values: Mapping[str, object], **changes: object) -> str:
 WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "actor": actor_text,
+        "alarms": approval_alarms,
         "call": call_parts,
         "confidence": confidence,
         "consents": consents,
@@ -272,6 +273,7 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "moment": moment,
         "opaque": opaque_parts,
         "own": escape,  # a field repeats a submitted string character by character
+        "places": approval_places,
         "process": process_text,
         "query": query,
         "remarks": remarks_of,
