@@ -16,7 +16,7 @@ from grace_kp.calibrate._facts import task_of
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import waits
-from grace_kp.store import IMPORT, PROGRAM, by_precedence, precedence
+from grace_kp.store import FIELD, IMPORT, PROGRAM, by_precedence, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -79,9 +79,9 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
     grace = trace.grace or {}
     if waits(grace.get("status")):
         return UNFINISHED
-    accepted, reason = _accept_labels(grace, sources)
+    accepted, reason = accept_labels(objects_in(grace, FIELD), grace.get("user"), sources)
     if accepted:
-        return _weigh_label(accepted, _objects(grace.get("decisions")), volunteered=volunteered)
+        return weigh_label(accepted, objects_in(grace, "decisions"), volunteered=volunteered)
     for name in sources or ():
         if grace.get("imported") and name != IMPORTED:
             continue  # whoever wrote the file may have written approvals, outcomes and scores into it
@@ -91,12 +91,12 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
     return reason
 
 
-def _accept_labels(
-    grace: Mapping[str, Any], sources: Sequence[str] | None
+def accept_labels(
+    entries: Iterable[Mapping[str, Any]], user: object, sources: Sequence[str] | None, action: str | None = None
 ) -> tuple[list[tuple[bool | float, Mapping[str, Any]]], str]:
-    """Return the labels of accepted sources, the one that counts last, and the reason if there is none."""
-    entries = _objects(grace.get("feedback"))
-    counting = by_precedence(entries, grace.get("user"))
+    """Return the labels of accepted sources for a run or one of its actions, the one that counts last, and the reason if there is none."""
+    entries = [entry for entry in entries if entry.get("action") == action]
+    counting = by_precedence(entries, user, action)
     accepted = []
     reason = NO_LABEL if len(counting) == len(entries) else OWN_USER
     for entry in counting:
@@ -111,7 +111,7 @@ def _accept_labels(
     return accepted, reason
 
 
-def _weigh_label(
+def weigh_label(
     accepted: Sequence[tuple[bool | float, Mapping[str, Any]]],
     decisions: Sequence[Mapping[str, Any]],
     *,
@@ -160,7 +160,9 @@ def _number(value: object) -> bool | float | None:
     return bool(value) if value in (0, 1) else float(value)
 
 
-def _objects(part: object) -> list[Mapping[str, Any]]:
+def objects_in(grace: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return the objects in a list under `grace`, without anything else that it holds."""
+    part = grace.get(name)
     return [entry for entry in part if isinstance(entry, dict)] if isinstance(part, list) else []
 
 
@@ -225,7 +227,7 @@ def label_in(grace: Mapping[str, Any]) -> float | None:
 
     It is the label that `cal.labels` takes with `volunteered=True`, without its weight.
     """
-    accepted, _ = _accept_labels(grace, None)
+    accepted, _ = accept_labels(objects_in(grace, FIELD), grace.get("user"), None)
     return float(accepted[-1][0]) if accepted else None
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,11 +33,12 @@ from grace_kp.store import open_store
 from grace_kp.trace import ReasoningTrace, is_native, read_runs, success_field, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from grace_kp.trace import FileRun
 
 
+T = TypeVar("T")
 FIELDS = {
     "reward": ("reward", "value"),
     "correct": ("correct", "value"),
@@ -279,18 +280,15 @@ def labels(
         InvalidRecord: the file cannot be opened. A run in it that cannot be read is left out and counted.
     """
     wanted = checked_sources(sources)
-    if isinstance(store, str | os.PathLike):
-        return _at_place(os.fspath(store), wanted, volunteered, conditions)
-    opened: Any = store
-    if not callable(getattr(opened, "iterate", None)) and callable(getattr(opened, "flush", None)):
-        opened = opened.store  # of a Grace, which writes what waits
-    if callable(getattr(opened, "iterate", None)):
-        return _in_store(opened, wanted, volunteered, conditions)
-    if not isinstance(store, Iterable) or isinstance(store, Mapping):
-        raise TypeError(f"labels takes a store, a Grace, a URL, a path or traces (got {type(store).__name__})")
-    if conditions:
-        raise ValueError(f"conditions such as {min(conditions)} select runs of a store, not of a list or file")
-    return _gather_labels(store, wanted, volunteered)
+    return gather(
+        store,
+        conditions,
+        in_store=lambda opened: _in_store(opened, wanted, volunteered, conditions),
+        in_file=lambda path: _gather_labels(
+            read_labelled(path, sources=wanted, volunteered=volunteered), wanted, volunteered
+        ),
+        in_list=lambda runs: _gather_labels(runs, wanted, volunteered),
+    )
 
 
 def thin(labelled: Labels, seed: int = 0) -> Labels:
@@ -310,18 +308,38 @@ def thin(labelled: Labels, seed: int = 0) -> Labels:
     return replace(kept, weights=[1.0] * len(kept.weights))
 
 
-def _at_place(place: str, sources: tuple[str, ...] | None, volunteered: bool, conditions: Mapping[str, Any]) -> Labels:
-    scheme, colon, _ = place.partition(":")
-    is_url = colon and len(scheme) > 1 and not Path(place).exists()
-    if not is_url and not _is_database(Path(place).expanduser()):
-        if conditions:
-            raise ValueError(f"conditions such as {min(conditions)} select runs of a store, and {place} is none")
-        return _gather_labels(read_labelled(place, sources=sources, volunteered=volunteered), sources, volunteered)
-    store = open_store(place if is_url else f"sqlite:///{Path(place).expanduser().absolute()}", create=False)
-    try:
-        return _in_store(store, sources, volunteered, conditions)
-    finally:
-        store.close()
+def gather(
+    source: object,
+    conditions: Mapping[str, Any],
+    *,
+    in_store: Callable[[Store], T],
+    in_file: Callable[[str], T],
+    in_list: Callable[[Iterable[Any]], T],
+) -> T:
+    """Gather labels from a store, a `Grace`, the URL or path of a store, the path of a file, or runs. Only a store takes conditions."""
+    opened: Any = source
+    if isinstance(source, str | os.PathLike):
+        place = os.fspath(source)
+        scheme, colon, _ = place.partition(":")
+        is_url = colon and len(scheme) > 1 and not Path(place).exists()
+        if not is_url and not _is_database(Path(place).expanduser()):
+            if conditions:
+                raise ValueError(f"conditions such as {min(conditions)} select runs of a store, and {place} is none")
+            return in_file(place)
+        opened = open_store(place if is_url else f"sqlite:///{Path(place).expanduser().absolute()}", create=False)
+        try:
+            return in_store(opened)
+        finally:
+            opened.close()
+    if not callable(getattr(opened, "iterate", None)) and callable(getattr(opened, "flush", None)):
+        opened = opened.store  # of a Grace, which writes what waits
+    if callable(getattr(opened, "iterate", None)):
+        return in_store(opened)
+    if not isinstance(source, Iterable) or isinstance(source, Mapping):
+        raise TypeError(f"labels takes a store, a Grace, a URL, a path or traces (got {type(source).__name__})")
+    if conditions:
+        raise ValueError(f"conditions such as {min(conditions)} select runs of a store, not of a list or file")
+    return in_list(source)
 
 
 def _is_database(path: Path) -> bool:

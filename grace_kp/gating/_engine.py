@@ -217,7 +217,7 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
     alarms = _alarm_fields(case, decision)
     proceeds = case.policy.auto_proceed_on_timeout is True and not alarms
     request = InterventionRequest(
-        id=new_request_id(),
+        id=new_request_id() if attempt > 1 or case.program is not None else case.entry.fields["id"],
         action=case.action,
         arguments=case.shown_arguments(),
         digest=digest,

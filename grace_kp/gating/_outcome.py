@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.errors import ActionCancelled, ActionOutcomeUnknown
 from grace_kp.gating._decision import FACTS
+from grace_kp.gating._request import new_request_id
 from grace_kp.gating._view import flat, view
 from grace_kp.record import HOST
 from grace_kp.trace import MAX_TEXT, error_text, render, to_text
@@ -148,10 +149,18 @@ class GateEntry:
 
     @classmethod
     def new(
-        cls, action: str, arguments: Mapping[str, Any], *, entry_id: str | None = None, sealed: Sequence[str] = ()
+        cls,
+        action: str,
+        arguments: Mapping[str, Any],
+        *,
+        entry_id: str | None = None,
+        tool_call_id: object = None,
+        sealed: Sequence[str] = (),
     ) -> GateEntry:
         """Return the entry of a call that is not decided on. The values of sealed arguments are removed before it is stored."""
-        fields: dict[str, Any] = {} if entry_id is None else {"id": entry_id}
+        fields: dict[str, Any] = {"id": entry_id or new_request_id()}
+        if tool_call_id is not None:
+            fields["tool_call_id"] = tool_call_id
         if sealed:
             fields["sealed"] = list(sealed)
         fields.update(action=action, outcome=UNDECIDED)

@@ -369,7 +369,7 @@ _ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "m
 # Fields that quote neither arguments nor a reviewer; every other string of an entry may.
 _STRUCTURE = frozenset((
     "action", "digest", "evidence_gaps", "executed_digest", "fitted_at", "floor", "id", "level", "mismatches", "mode", "model", "outcome",
-    "policy_version", "profile", "profile_gaps", "reason", "reviewer", "skipped", "to",
+    "policy_version", "profile", "profile_gaps", "reason", "reviewer", "skipped", "to", "tool_call_id",
 ))  # fmt: skip
 _ERRORS = frozenset({"error", "ledger_error", "notify_error"})
 

@@ -62,9 +62,11 @@ class Default(Front):
         note: str | None = None,
         probability: float | None = None,
         program: bool = False,
+        action: str | int | None = None,
     ) -> None:
-        """State whether a finished run was right; see `Grace.feedback`."""
-        self.get().feedback(trace_id, correct, source, by=by, note=note, probability=probability, program=program)
+        """State whether a finished run, or one of its actions, was right; see `Grace.feedback`."""
+        stated: Any = {"by": by, "note": note, "probability": probability, "program": program, "action": action}
+        self.get().feedback(trace_id, correct, source, **stated)
 
     def _own(self, grace: Grace) -> Grace:
         """Return a runtime that knows the actions of the module-level verbs."""

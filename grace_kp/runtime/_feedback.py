@@ -17,12 +17,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals import idempotency_key_of
 from grace_kp.errors import InvalidRecord, StoreError, UnknownTrace, brief, check_unit
 from grace_kp.gating import audit_probability
 from grace_kp.record import finish_late
 from grace_kp.runtime._promise import count_labels
 from grace_kp.settings import Settings
-from grace_kp.store import PROGRAM, RESERVED, FeedbackEntry, to_bytes
+from grace_kp.store import PROGRAM, RESERVED, FeedbackEntry, action_name, to_bytes
 from grace_kp.trace import TooLong, cut, label, lines_of, redact_text, storable, verdict
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from grace_kp.runtime._writer import Writer
     from grace_kp.store import Store
+    from grace_kp.trace import ReasoningTrace
 
 
 MAX_NOTE = 2_000
@@ -37,6 +39,8 @@ MAX_NOTE = 2_000
 MAX_RAW = 50_000
 """Characters of a note that are read; what is behind them is neither scanned for secrets nor kept."""
 MAX_SOURCE = 40
+MAX_ACTION, MAX_LISTED = 500, 20
+"""Characters of an id of an action, and actions that a message lists."""
 AUDIT = "audit"
 PREFIX = "kp:trace:"
 _SOURCE = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,{MAX_SOURCE - 1}}}", re.ASCII)
@@ -52,8 +56,9 @@ def feedback_entry(
     probability: float | None = None,
     identifiers: bool = False,
     at_ns: int | None = None,
+    action: str | int | None = None,
 ) -> FeedbackEntry:
-    """Return the label of one trace, checked and without secrets."""
+    """Return the label of one trace, or with `action` of one of its actions as `find_action` knows it; checked and without secrets."""
     if not isinstance(trace_id, str) or not trace_id:
         raise ValueError(f"trace_id must be the id of a trace (got {brief(trace_id)})")
     if not isinstance(source, str) or not _SOURCE.fullmatch(source):
@@ -82,8 +87,63 @@ def feedback_entry(
         if not probability:
             raise ValueError("probability must be above 0: a run that could not be chosen cannot have a label")
         entry["probability"] = probability
+    if action is not None:
+        entry["action"] = action = _action_name(action)
     name = trace_id if trace_id.startswith(PREFIX) else PREFIX + trace_id
-    return FeedbackEntry(name, at / 1e6, source, to_bytes(entry))
+    return FeedbackEntry(name, at / 1e6, source, to_bytes(entry), action or "")
+
+
+def _action_name(action: object) -> str:
+    if isinstance(action, str) and 0 < len(action.strip()) <= MAX_ACTION:
+        return action.strip()
+    if type(action) is int and action > 0:
+        return str(action)
+    raise ValueError(
+        "action must be the id of a decision, of its approval or of its tool call, or the number of the action in the run, from 1 on "
+        f"(got {brief(action)})"
+    )
+
+
+def find_action(trace: ReasoningTrace, action: str) -> str:
+    """Return the id of the decision that is meant, as labels of actions name it; the number of a decision without an id.
+
+    Args:
+        trace: the trace with the decision.
+        action: the id of the decision, of its approval, of its tool call or its idempotency key, else its number from 1 on.
+
+    Raises:
+        ValueError: no action of the run is meant, or several are. The message names the actions.
+    """
+    names = [action_name(decision.data, number) for number, decision in enumerate(trace.decisions)]
+    found = {name for name, decision in zip(names, trace.decisions, strict=True) if action in _ids_of(decision.data)}
+    if not found and action.isdecimal() and 0 < int(action[:9]) <= len(names):
+        found = {names[int(action) - 1]}
+    if len(found) == 1:
+        return found.pop()
+    pairs = enumerate(zip(names[:MAX_LISTED], trace.decisions, strict=False), 1)
+    listed = ", ".join(f"{number} {decision.action} ({name})" for number, (name, decision) in pairs)
+    more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
+    what = "several actions have" if found else "no action has"
+    raise ValueError(f"{what} the id {brief(action)} in {trace.id}; its gated actions: {listed or 'none'}{more}")
+
+
+def _ids_of(decision: Mapping[str, Any]) -> list[object]:
+    approval, name = decision.get("approval"), decision.get("id")
+    own = [name, idempotency_key_of(name)] if isinstance(name, str) else []
+    return [*own, decision.get("tool_call_id"), approval.get("id") if isinstance(approval, dict) else None]
+
+
+def resolve_action(store: Store, entry: FeedbackEntry) -> FeedbackEntry:
+    """Return the label of an action with the id of its decision; any other label, and one whose trace is not stored, as it is.
+
+    Raises:
+        ValueError: see `find_action`.
+    """
+    trace = store.get(entry.trace) if entry.action else None
+    if trace is None:
+        return entry
+    found = find_action(trace, entry.action)
+    return replace(entry, action=found, data=to_bytes({**json.loads(entry.data), "action": found}))
 
 
 def program_problem(source: object, probability: float | None) -> str:
@@ -142,10 +202,13 @@ def audit_problem(store: Store, entry: FeedbackEntry) -> str:
         return ""
     decisions = (trace.grace or {}).get("decisions")
     found = [item for item in decisions if isinstance(item, dict)] if isinstance(decisions, list) else []
+    if entry.action:
+        entries = [decision.data for decision in trace.decisions]
+        found = [item for place, item in enumerate(entries) if action_name(item, place) == entry.action]
     if audit_probability(found) is not None:
         return ""
     return (
-        f"source 'audit' needs probability=…, the share of runs that were chosen for the audit: no gate of {entry.trace} "
+        f"source 'audit' needs probability=…, the share of {'actions' if entry.action else 'runs'} that were chosen for the audit: no gate of {entry.trace} "
         "recorded an audit rate; use another source if the run was not chosen at random"
     )
 
@@ -161,15 +224,16 @@ def stated_correct(value: object) -> object:
         return value
 
 
-def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[str]) -> None:
-    """Store a label of any trace in a runtime's store, or of a run that has just ended."""
+def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[str]) -> FeedbackEntry:
+    """Store a label of any trace in a runtime's store, or of a run that has just ended; return it with the id of its decision."""
     store = writer.store()
     for may_wait in (True, False):
+        entry = resolve_action(store, entry)
         problem = audit_problem(store, entry)
         if problem:
             raise ValueError(problem)
         if not add_feedback(store, [entry]):
-            return
+            return entry
         if may_wait:
             finish_late()
             writer.write_now()
@@ -181,7 +245,7 @@ def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[st
     )
 
 
-COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability", "program")
+COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability", "program", "action")
 """The columns that are read; the first two are needed in each row."""
 BATCH = 500
 _BOM = b"\xef\xbb\xbf"
@@ -203,10 +267,14 @@ def store_feedback(store: Store, file: object, name: str, **defaults: Any) -> It
         for row in batch:
             if isinstance(row, InvalidRecord):
                 yield row
-            elif problem := audit_problem(store, row.entry):
-                yield InvalidRecord(problem, file=name, line=row.line)
-            else:
-                labels.append(row)
+                continue
+            try:
+                entry = resolve_action(store, row.entry)
+                if problem := audit_problem(store, entry):
+                    raise ValueError(problem)
+                labels.append(replace(row, entry=entry))
+            except ValueError as error:
+                yield InvalidRecord(str(error), file=name, line=row.line)
         missing = set(add_feedback(store, [row.entry for row in labels]) if labels else ())
         absent = [row for row in labels if row.entry.trace in missing]
         for row in absent:

@@ -331,8 +331,9 @@ class Grace(Front, Resident):
         note: str | None = None,
         probability: float | None = None,
         program: bool = False,
+        action: str | int | None = None,
     ) -> None:
-        """State whether a finished run was right. The label is stored with its trace: `trace.grace["feedback"]`, newest last.
+        """State whether a finished run was right, or with `action` one of its gated actions. The label is stored with its trace: `trace.grace["feedback"]`, newest last.
 
         Runs of other processes in the same store may be labelled, and any run repeatedly. A label with the name of a person counts before one
         without a name, and that before one of a program; among equals, the newest counts. A label by the run's own `user` never counts. It
@@ -349,9 +350,12 @@ class Grace(Front, Resident):
                 inverse. When None, it is 1, and for an `audit` what the gates have recorded.
             program: True states that `by` is a program, such as an agent. Its label may have none of the sources that are reserved for
                 people (`approval`, `audit`, `person`, `reviewer`, `seeded`), and no probability below 1.
+            action: the gated action that the label is about: the id of its decision (`trace.decisions[0].id`), of its approval or of its
+                tool call, or its number in the run, from 1 on. The label is stored under `trace.grace["action_feedback"]`, and never counts
+                as one of the run.
 
         Raises:
-            ValueError: an argument cannot be used, or an audit has no probability.
+            ValueError: an argument cannot be used, an audit has no probability, or `action` names none of the run's actions, or several.
             UnknownTrace: the store holds no such trace, or its run is still open.
             StoreError: the store cannot be opened or written, or keeps no feedback.
         """
@@ -366,11 +370,12 @@ class Grace(Front, Resident):
             probability=probability,
             identifiers=PrivacyLevel(self.settings.privacy_level).hides_identifiers,
             at_ns=self.recorder.wall_clock(),
+            action=action,
         )
         entry = mark_program(entry) if program else entry
         if self._promise is not None:
             self._promise.states()  # from now on the store counts labels for it
-        state_feedback(self._writer, entry, {run.id for run in list(self.recorder.open_runs)})
+        entry = state_feedback(self._writer, entry, {run.id for run in list(self.recorder.open_runs)})
         if self._promise is not None:
             self._promise.count_label(entry)
 

@@ -221,7 +221,7 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
     for entry in usable if monitors else ():
         label, trace = json.loads(entry.data), store.get(entry.trace)
         grace = (None if trace is None else trace.grace) or {}
-        rank = precedence(label, grace.get("user"))
+        rank = 0 if entry.action else precedence(label, grace.get("user"))
         for name, value in monitors.items() if rank else ():
             watched = json.loads(value)
             if not levels_of(grace, {"probability": 1.0}, watched)[0]:

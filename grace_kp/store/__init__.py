@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING
 from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import (
+    ACTION_FIELD,
+    CHECK,
+    FIELD,
     IMPORT,
     PROGRAM,
     RESERVED,
+    REVERSAL,
     FeedbackEntry,
     JournalEntry,
     Record,
+    action_name,
     by_precedence,
     is_imported,
     precedence,
@@ -40,9 +45,13 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ACTION_FIELD",
+    "CHECK",
+    "FIELD",
     "IMPORT",
     "PROGRAM",
     "RESERVED",
+    "REVERSAL",
     "Catalog",
     "CatalogQuery",
     "Deleted",
@@ -58,6 +67,7 @@ __all__ = [
     "RunRow",
     "Selection",
     "Store",
+    "action_name",
     "by_precedence",
     "file_of",
     "is_imported",

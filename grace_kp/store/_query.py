@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import WAITS
 from grace_kp.store._database import ONE_OF
-from grace_kp.store._record import scorer_name, with_feedback
+from grace_kp.store._record import ACTION_FIELD, ACTIONS, FIELD, scorer_name, with_feedback
 from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 
 if TYPE_CHECKING:
@@ -132,19 +132,24 @@ def _in_utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[bytes]]:
-    found: dict[str, list[bytes]] = {}
+def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, dict[str, list[bytes]]]:
+    """Return the labels of these traces by id and by the field of `grace` that holds them."""
+    found: dict[str, dict[str, list[bytes]]] = {}
+    owners = {name + end: (name, field) for name in ids for end, field in (("", FIELD), (ACTIONS, ACTION_FIELD))}
     sql = f"SELECT trace, data FROM feedback WHERE trace {ONE_OF} ORDER BY at, number"  # noqa: S608
-    for trace, data in connection.execute(sql, (json.dumps(ids),)):
-        found.setdefault(trace, []).append(bytes(data))
+    for owner, data in connection.execute(sql, (json.dumps(list(owners)),)):
+        name, field = owners[owner]
+        found.setdefault(name, {}).setdefault(field, []).append(bytes(data))
     return found
 
 
-def load_traces(rows: Iterable[tuple[str, bytes]], feedback: dict[str, list[bytes]]) -> Iterator[ReasoningTrace]:
+def load_traces(
+    rows: Iterable[tuple[str, bytes]], feedback: dict[str, dict[str, list[bytes]]]
+) -> Iterator[ReasoningTrace]:
     from grace_kp.trace import ReasoningTrace  # needs pydantic
 
     for name, data in rows:
-        yield with_feedback(ReasoningTrace.model_validate_json(data), feedback.get(name, ()))
+        yield with_feedback(ReasoningTrace.model_validate_json(data), feedback.get(name, {}))
 
 
 def where_of(query: Query) -> tuple[str, list[Any]]:

@@ -1,7 +1,8 @@
 """The records of a store: finished traces, rows of the journal of open runs, and feedback on stored runs.
 
 Feedback has a separate table, so no later version of a trace replaces it. A trace that is read carries its entries under `grace.feedback`,
-oldest first. A trace that is stored with such a list, for example from an export, hands its entries over, each once.
+oldest first. A trace that is stored with such a list, for example from an export, hands its entries over, each once. Labels of single actions
+are entries under `grace.action_feedback`, so that no reader of labels of runs, also of an earlier version, takes one for a label of the run.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
     from grace_kp.trace import ReasoningTrace
 
-FIELD = "feedback"
-"""The field of `grace` that holds the entries."""
+FIELD, ACTION_FIELD = "feedback", "action_feedback"
+"""The fields of `grace` that hold labels of the run, and of its actions."""
+ACTIONS = "#actions"
+"""Behind the id of a trace, the owner of its labels of actions in the table."""
+CHECK, REVERSAL = "check", "reversal"
+"""Sources of labels of actions: a check of the result, and another action that undid this one."""
 PROGRAM = "program"
 """The field of an entry that is true where a program states the label."""
 RESERVED = frozenset({"approval", "audit", "person", "reviewer", "seeded"})
@@ -29,7 +34,7 @@ IMPORT = "import:"
 """Beginning of the source of each label that a file stated; the name of the file follows."""
 UNNAMED = ""
 """Source of an entry from elsewhere that names none."""
-_MARK = b'"feedback"'
+_MARK = b'feedback"'
 T = TypeVar("T")
 
 
@@ -78,6 +83,9 @@ class FeedbackEntry:
     """Where it comes from, for example `user`; also part of `data`."""
     data: bytes
     """The entry as a JSON object, as `grace.feedback` holds it."""
+    action: str = ""
+    """The id of the decision that the label is about, also part of `data`; empty for a label of the run. Such an entry belongs under
+    `grace.action_feedback`."""
 
 
 def scorer_name(name: str) -> str:
@@ -89,15 +97,17 @@ def read_feedback(record: Record) -> list[FeedbackEntry]:
     """Return the entries that a record's own document holds. Values that are not objects are skipped."""
     if _MARK not in record.data:
         return []
-    entries = (json.loads(record.data).get("grace") or {}).get(FIELD)
+    grace = json.loads(record.data).get("grace") or {}
     found: list[FeedbackEntry] = []
-    at = 0.0
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict):
-            at = _seconds(entry.get("at"), at)
-            source = entry.get("source")
-            source = scorer_name(source) if isinstance(source, str) else UNNAMED
-            found.append(FeedbackEntry(record.id, at, source, to_bytes(entry)))
+    for name in (FIELD, ACTION_FIELD):
+        at = 0.0
+        for entry in grace[name] if isinstance(grace.get(name), list) else ():
+            if isinstance(entry, dict):
+                at = _seconds(entry.get("at"), at)
+                source = entry.get("source")
+                source = scorer_name(source) if isinstance(source, str) else UNNAMED
+                action = "" if name == FIELD else str(entry.get("action"))
+                found.append(FeedbackEntry(record.id, at, source, to_bytes(entry), action))
     return found
 
 
@@ -107,15 +117,14 @@ def find_missing(entries: Iterable[FeedbackEntry], known: Iterable[bytes]) -> li
     return [entry for entry in entries if _take(left, json.loads(entry.data))]
 
 
-def with_feedback(trace: ReasoningTrace, entries: Sequence[bytes]) -> ReasoningTrace:
-    """Return the trace with these entries under `grace.feedback`, behind what only its own document holds."""
-    if not entries:
-        return trace
-    grace = dict(trace.grace or {})
-    found = [json.loads(entry) for entry in entries]
-    left, own = Counter(map(_comparable, found)), grace.get(FIELD) or []
-    grace[FIELD] = [entry for entry in (own if isinstance(own, list) else [own]) if _take(left, entry)] + found
-    trace.grace = grace
+def with_feedback(trace: ReasoningTrace, entries: Mapping[str, Sequence[bytes]]) -> ReasoningTrace:
+    """Return the trace with these entries under the fields of `grace` that are named, behind what only its own document holds."""
+    for name, stored in entries.items():
+        grace = dict(trace.grace or {})
+        found = [json.loads(entry) for entry in stored]
+        left, own = Counter(map(_comparable, found)), grace.get(name) or []
+        grace[name] = [entry for entry in (own if isinstance(own, list) else [own]) if _take(left, entry)] + found
+        trace.grace = grace
     return trace
 
 
@@ -139,10 +148,22 @@ def precedence(entry: Mapping[str, Any], user: object) -> int:
     return 1 if entry.get(PROGRAM) or str(entry.get("source")).startswith(IMPORT) else 3 if by else 2
 
 
-def by_precedence(entries: Iterable[Mapping[str, Any]], user: object) -> list[Mapping[str, Any]]:
-    """Return the labels of a run that may count. Among those that a caller accepts, the last one counts."""
-    ranked = [(precedence(entry, user), entry) for entry in entries]
-    return [entry for rank, entry in sorted(ranked, key=lambda pair: pair[0]) if rank]
+def by_precedence(
+    entries: Iterable[Mapping[str, Any]], user: object, action: str | None = None
+) -> list[Mapping[str, Any]]:
+    """Return the labels of a run, or of one of its actions, that may count. Among those that a caller accepts, the last one counts.
+
+    The label of an action never counts for its run, nor the other way round. A check of a result displaces no other label of the action.
+    """
+    ranked = [(precedence(entry, user), entry) for entry in entries if entry.get("action") == action]
+    ranked.sort(key=lambda pair: (pair[0], action is None or pair[1].get("source") != CHECK))
+    return [entry for rank, entry in ranked if rank]
+
+
+def action_name(entry: Mapping[str, Any], position: int) -> str:
+    """Return the name of a decision in labels: its id, or its number among the decisions of the trace, from 1 on."""
+    name = entry.get("id")
+    return name if isinstance(name, str) and name else str(position + 1)
 
 
 def _name(value: object) -> str:

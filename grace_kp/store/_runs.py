@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.store._database import ONE_OF, Connection, SharedConnection
 from grace_kp.store._deletion import TABLES, Deleted, Selection, delete_rows, hash_key
 from grace_kp.store._query import Query, feedback_on, load_traces, searchable, where_of
-from grace_kp.store._record import find_missing, read_feedback, scorer_name
+from grace_kp.store._record import ACTIONS, find_missing, read_feedback, scorer_name
 from grace_kp.store._schema import INDEX, PUT_STATE, mark_unclean
 from grace_kp.store._store import Store
 
@@ -37,6 +37,9 @@ COLUMNS = ("id", "created_at", "domain", "score", "success", "status", "text", "
 """The columns that a record fills."""
 PUT_RUN = f"""INSERT INTO traces ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})
     ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])}, rewritten = excluded.number"""  # noqa: S608
+FORGET_ACTIONS = f"""CREATE TRIGGER IF NOT EXISTS actions_deleted AFTER DELETE ON traces BEGIN
+    DELETE FROM feedback WHERE trace = OLD.id || '{ACTIONS}'; END"""  # noqa: S608
+"""Deletes labels of actions with their run, also where a process of an earlier version deletes it."""
 PUT_REPORT = (
     "INSERT INTO reports VALUES (?,?,?) ON CONFLICT (process) DO UPDATE SET at = excluded.at, data = excluded.data"
 )
@@ -246,7 +249,8 @@ def insert_records(connection: Connection, records: Sequence[Record]) -> None:
     for record in newest.values():
         entries = read_feedback(record)
         if entries:
-            known = connection.execute("SELECT data FROM feedback WHERE trace = ?", (record.id,))
+            owners = (record.id, record.id + ACTIONS)
+            known = connection.execute("SELECT data FROM feedback WHERE trace IN (?, ?)", owners)
             insert_feedback(connection, find_missing(entries, (bytes(data) for (data,) in known)))
 
 
@@ -254,9 +258,11 @@ def insert_feedback(connection: Connection, entries: Iterable[FeedbackEntry]) ->
     """Add feedback to stored traces, in the caller's transaction. Return the ids of traces that are not stored, each once."""
     missing: dict[str, None] = {}
     for entry in entries:
+        if entry.action:
+            connection.execute(FORGET_ACTIONS)
         added = connection.execute(
-            "INSERT INTO feedback (trace, at, source, data) SELECT id, ?, ?, ? FROM traces WHERE id = ?",
-            (entry.at, entry.source, entry.data, entry.trace),
+            "INSERT INTO feedback (trace, at, source, data) SELECT id || ?, ?, ?, ? FROM traces WHERE id = ?",
+            (ACTIONS if entry.action else "", entry.at, entry.source, entry.data, entry.trace),
         )
         if added.rowcount != 1:
             missing[entry.trace] = None

@@ -117,6 +117,8 @@ class DecisionRecord:
     """The decision about one call of a gated action: level, reviewer, answer and outcome."""
 
     action: str
+    id: str | None = None
+    """Names the action in labels: `grace.feedback(trace_id, correct, action=id)`. None in traces of earlier versions."""
     outcome: str
     """`executed`, `executed_modified`, `failed`, `skipped`, `redirected`, `cancelled`, `timed_out`, `denied`, `waiting`, `approved`,
     `running` or `undecided`; `executed_before`, `failed_before` or `running_before` if an earlier execution counts;
@@ -299,8 +301,10 @@ def read_confidence(part: object) -> ConfidenceRecord | None:
 
 def read_decisions(part: object) -> list[DecisionRecord]:
     """Return `grace.decisions`, each with the whole entry in `data`."""
-    entries = part if isinstance(part, list) else []
-    return read_all(DecisionRecord, [{**entry, "data": entry} for entry in entries if isinstance(entry, Mapping)])
+    entries = (
+        [{**entry, "data": entry} for entry in part if isinstance(entry, Mapping)] if isinstance(part, list) else []
+    )
+    return read_all(DecisionRecord, entries)
 
 
 def text_of(value: object) -> str | None:

@@ -193,9 +193,10 @@ def test_what_replaces_an_outcome():
     it.state_start(None)
     it.state_end(Raised(OSError("x")), None)
     it.state_start(None)
-    assert {"action": "pay", "arguments": {"euros": 5}, "outcome": "running"} == it.fields
+    stated = {"id": it.fields["id"], "action": "pay", "arguments": {"euros": 5}}
+    assert {**stated, "outcome": "running"} == it.fields
     it.state_end(Returned("paid"), None)
-    assert {"action": "pay", "arguments": {"euros": 5}, "outcome": "executed"} == it.fields
+    assert {**stated, "outcome": "executed"} == it.fields
     it = entry()
     it.state_exit(RuntimeError("crash"))
     assert ("cancelled", "RuntimeError: crash") == (it.fields["outcome"], it.fields["error"])

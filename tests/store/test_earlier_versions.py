@@ -23,7 +23,7 @@ LAST = "8db7c57"
 INTERRUPTED = "kp:trace:00000000-0000-4000-8000-000000000099"
 # Measured with a real clock, or a sentence for people.
 VARIABLE = {"waited_ms", "response_time_ms", "reason"}
-# Recorded since then, and tested on their own: the number of steps before a decision, what it rests on, and parts that count unevaluated.
+# Recorded since then, and tested on their own: the number of steps before a decision, what it rests on, parts that count unevaluated, and the id of a decision.
 ADDED = {"step", "measured", "unmeasured", "fallbacks"}
 QUERIES = {
     "all": {"limit": 50},
@@ -44,7 +44,9 @@ def comparable(value, *, judged=False):
         return {
             key: comparable(part, judged=judged or key == "evaluation")
             for key, part in value.items()
-            if key not in VARIABLE | ADDED and not (judged and key == "latency_ms")
+            if key not in VARIABLE | ADDED
+            and not (judged and key == "latency_ms")
+            and not (key == "id" and str(part).startswith("gate-"))
         }
     return [comparable(part, judged=judged) for part in value] if isinstance(value, list) else value
 

@@ -366,7 +366,7 @@ class ToolCase:
             ),
             policy=self.policy,
             scope=self.scope,
-            entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id),
+            entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id, tool_call_id=self.call.get("id")),
             coverage=Coverage(None, signature, None) if problem is None else _NotHeld(problem, signature),
         )
 
@@ -529,7 +529,7 @@ def answer_of(case: ToolCase, asked: GatedCall, consent: Consent | Exception) ->
         level=fields.get("level", "confirm"),
         score=fields.get("score", 0.0),
         reason=fields.get("reason", ""),
-        facts={name: fields[name] for name in FACTS if name in fields} or None,
+        facts={name: fields[name] for name in (*FACTS, "tool_call_id") if name in fields} or None,
     )
     if isinstance(consent, Consent):
         if consent.bound is None:
