@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,10 @@ from _measure import print_table
 
 from grace_kp import ConfidenceCalculator
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._actions import fit_actions
+from grace_kp.calibrate._actions import fit_action_features
 from grace_kp.calibrate._assess import assess
-from grace_kp.calibrate._fit import group_folds
 from grace_kp.calibrate._risk import risk_thresholds
+from grace_kp.calibrate._samples import group_folds
 from grace_kp.confidence import ALARMS, ActionFeatures, ActionHistory, factors_from_trace
 from grace_kp.errors import GraceError
 from grace_kp.trace import from_openai_messages
@@ -76,7 +76,7 @@ def read_actions(data: Path) -> Iterator[Action]:
 
 def actions_of(run: dict[str, Any]) -> Iterator[Action]:
     """The actions of a run with their features. System prompts are cut in the data, but name no customer's values."""
-    history, messages = ActionHistory(), run["messages"]
+    history, messages = ActionHistory(model=run["model"]), run["messages"]
     results = {message["tool_call_id"]: message["content"] or "" for message in messages if message["role"] == "tool"}
     labelled = {(each["message"], each["call"]): each for each in run["actions"]}
     writes = {each["name"] for each in run["actions"]}
@@ -175,7 +175,7 @@ def predict(actions: list[Action]) -> Predictions:
     labels = np.array([float(action.right or 0) for action in actions])
     _, tasks = np.unique([action.task for action in actions], return_inverse=True)
     folds = group_folds(tasks, labels, FOLDS, np.random.default_rng(SEED))
-    learned, rate, boosting = (np.zeros(len(labels)) for _ in range(3))
+    learned, without_agent, rate, boosting = (np.zeros(len(labels)) for _ in range(4))
     units = {"session": np.array([id(action.run) for action in actions]), "task": tasks}
     silent = {(unit, risk): np.zeros(len(labels), dtype=bool) for unit in units for risk in RISKS}
     reasons = []
@@ -184,8 +184,11 @@ def predict(actions: list[Action]) -> Predictions:
         seen = np.flatnonzero(folds != fold)
         known = [actions[place].features for place in seen]
         others = [actions[place].features for place in test]
-        model = fit_actions(known, labels[seen], tasks[seen].tolist(), seed=SEED)
+        model = fit_action_features(known, labels[seen], tasks[seen].tolist(), seed=SEED)
         learned[test] = [model.predict(each) for each in others]
+        anonymous = [replace(each, model="") for each in known]
+        other = fit_action_features(anonymous, labels[seen], tasks[seen].tolist(), seed=SEED)
+        without_agent[test] = [other.predict(replace(each, model="")) for each in others]
         rate[test] = [model.rates.get(each.tool, min(model.rates.values())) for each in others]
         boosting[test] = boosted(known, labels[seen], others)
         reasons.append(model.reason)
@@ -196,6 +199,7 @@ def predict(actions: list[Action]) -> Predictions:
             silent[unit, risk][test] = learned[test] >= found.thresholds.silent
     today, formula = confidences_today(actions)
     found = {"learned": learned, "today": today, "formula": formula, "tool_rate": rate, "boosting": boosting}
+    found["without_agent"] = without_agent
     return Predictions(actions, labels, tasks, found, silent, [reason for reason in reasons if reason])
 
 
@@ -268,12 +272,12 @@ def source_row(found: Predictions) -> dict[str, Any]:
         **figures.pop("learned"),
         **figures,
     }
-    learned, today = found.confidence["learned"], found.confidence["today"]
-    gain = over_tasks(tasks, lambda drawn: auroc(learned, labels, drawn) - auroc(today, labels, drawn))
-    ones = np.ones(len(labels))
-    row["gain_over_today"] = {
-        "auroc": auroc(learned, labels, ones) - auroc(today, labels, ones),
-        "interval": list(gain),
+    first = np.array([not action.features.as_dict()["repeats"] for action in found.actions])
+    row["gain_over_today"] = gain_over_today(found, np.ones(len(labels), dtype=bool))
+    row["gain_without_repeats"] = gain_over_today(found, first)
+    agents = np.array([action.run["model"] for action in found.actions])
+    row["auroc_within_agents"] = {
+        name: auroc_within(values, labels, agents) for name, values in found.confidence.items()
     }
     for unit, suffix in (("session", ""), ("task", "_by_task")):
         chosen = {f"{risk:g}": found.silent[unit, risk] for risk in RISKS}
@@ -283,6 +287,33 @@ def source_row(found: Predictions) -> dict[str, Any]:
         }
     row["folds_on_tool_rate"] = len(found.reasons)
     return row
+
+
+def gain_over_today(found: Predictions, kept: Any) -> dict[str, Any]:
+    """How much higher the AUROC of the learned confidence is than today's, paired over tasks, among some of the actions."""
+    labels, tasks = found.labels[kept], np.unique(found.tasks[kept], return_inverse=True)[1]
+    learned, today = found.confidence["learned"][kept], found.confidence["today"][kept]
+
+    def difference(drawn: Any) -> float:
+        return auroc(learned, labels, drawn) - auroc(today, labels, drawn)
+
+    return {
+        "n": len(labels),
+        "auroc": difference(np.ones(len(labels))),
+        "interval": list(over_tasks(tasks, difference)),
+    }
+
+
+def auroc_within(confidence: Any, labels: Any, agents: Any) -> float:
+    """The AUROC among pairs of actions of the same agent."""
+    pairs = won = 0.0
+    for agent in set(agents.tolist()):
+        own = agents == agent
+        count = float(labels[own].sum() * (1 - labels[own]).sum())
+        if count:
+            won += count * auroc(confidence[own], labels[own], np.ones(int(own.sum())))
+            pairs += count
+    return won / pairs if pairs else float("nan")
 
 
 def figures_of(confidence: Any, labels: Any, tasks: Any) -> dict[str, Any]:
@@ -301,7 +332,7 @@ def auroc(confidence: Any, labels: Any, weights: Any) -> float:
 def print_sources(rows: dict[str, dict[str, Any]]) -> None:
     table = []
     for name, row in rows.items():
-        for which in ("learned", "today", "formula", "tool_rate", "boosting"):
+        for which in ("learned", "without_agent", "today", "formula", "tool_rate", "boosting"):
             each = row if which == "learned" else row[which]
             low, high = each["auroc_interval"] or (float("nan"), float("nan"))
             shown = f"{each['auroc']:.2f} ({low:.2f} to {high:.2f})"
@@ -311,28 +342,31 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
                     row["n"],
                     f"{row['right']:.2f}",
                     shown,
+                    f"{row['auroc_within_agents'][which]:.2f}",
                     f"{each['brier']:.3f}",
                     f"{each['ece']:.3f}",
                 )
             )
     print_table(
         "Confidence in an action, by task out of fold",
-        ("source, confidence", "actions", "right", "AUROC", "Brier", "ECE"),
+        ("source, confidence", "actions", "right", "AUROC", "within agents", "Brier", "ECE"),
         table,
     )
     table = []
     for name, row in rows.items():
-        gain = row["gain_over_today"]
-        shown = f"{gain['auroc']:+.2f} ({gain['interval'][0]:+.2f} to {gain['interval'][1]:+.2f})"
+        shown = [
+            f"{gain['auroc']:+.2f} ({gain['interval'][0]:+.2f} to {gain['interval'][1]:+.2f})"
+            for gain in (row["gain_over_today"], row["gain_without_repeats"])
+        ]
         silent = [
             f"{row[f'silent_share{unit}'][risk]:.0%}, {'-' if wrong is None else format(wrong, '.1%')}"
             for unit in ("", "_by_task")
             for risk, wrong in row[f"wrong_of_silent{unit}"].items()
         ]
-        table.append((name, row["tasks"], shown, *silent))
+        table.append((name, row["tasks"], *shown, *silent))
     print_table(
         "Against today's confidence; silent share and wrong of silent at a promised risk",
-        ("source", "tasks", "AUROC gain", *(f"at {risk:.0%} by {unit}" for unit in ("session", "task") for risk in RISKS)), table,
+        ("source", "tasks", "AUROC gain", "without repeated calls", *(f"at {risk:.0%} by {unit}" for unit in ("session", "task") for risk in RISKS)), table,
     )  # fmt: skip
 
 

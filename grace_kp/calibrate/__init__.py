@@ -6,9 +6,10 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 from __future__ import annotations
 
 from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction, action_labels, read_actions
-from grace_kp.calibrate._action_report import Predictor, calibrate_actions
-from grace_kp.calibrate._assess import Assessment, RiskPoint, assess, bin_interval, risk_curve
-from grace_kp.calibrate._calibration import Calibration, Promise, calibrate_runs, lacking_labels
+from grace_kp.calibrate._action_report import calibrate_actions
+from grace_kp.calibrate._actions import ActionModel, fit_action_features, fit_actions
+from grace_kp.calibrate._assess import Assessment, Predictor, RiskPoint, assess, bin_interval, risk_curve
+from grace_kp.calibrate._calibration import Calibration, calibrate_runs, lacking_labels
 from grace_kp.calibrate._comparison import ReplayReport
 from grace_kp.calibrate._drift import DriftReport, FeatureShift, drift
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
@@ -22,12 +23,20 @@ from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._replay import ReplayPolicy, replay
 from grace_kp.calibrate._report import calibration_page
 from grace_kp.calibrate._reviewers import ReviewerReport, reviewers
-from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds, labels_needed, risk_thresholds, tool_thresholds
+from grace_kp.calibrate._risk import (
+    Promise,
+    PromisedLevel,
+    RiskThresholds,
+    labels_needed,
+    risk_thresholds,
+    tool_thresholds,
+)
 
 __all__ = [
     "FEATURES",
     "MOMENTS",
     "ActionLabels",
+    "ActionModel",
     "Alarm",
     "Assessment",
     "CalibratedProfile",
@@ -60,6 +69,8 @@ __all__ = [
     "drift",
     "features",
     "fit",
+    "fit_action_features",
+    "fit_actions",
     "labels",
     "labels_needed",
     "lacking_labels",

@@ -11,27 +11,19 @@ import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grace_kp.calibrate._assess import assess, threshold_counts
 from grace_kp.calibrate._facts import facts_of
-from grace_kp.calibrate._features import FEATURES, MOMENTS, Moment, features, finished_calls, transcript_of
-from grace_kp.calibrate._fit import FOLDS, PENALTIES, action_places, fit, group_folds
+from grace_kp.calibrate._features import FEATURES, Moment, features, finished_calls, transcript_of
+from grace_kp.calibrate._fit import PENALTIES, action_places, fit
 from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._logistic import fit_logistic, probability
-from grace_kp.calibrate._risk import (
-    OVERALL,
-    SELECTIVE,
-    allowed_thresholds,
-    checked_risks,
-    labels_needed,
-    promise_text,
-    tool_thresholds,
-)
-from grace_kp.calibrate._samples import check_inside, group_numbers, independent, json_form
+from grace_kp.calibrate._risk import OVERALL, Promise, allowed_thresholds, tool_thresholds
+from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, independent, json_form
 from grace_kp.confidence import PROFILES, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 
@@ -41,8 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from grace_kp.calibrate._action_labels import ActionLabels
-    from grace_kp.calibrate._action_report import Predictor
-    from grace_kp.calibrate._assess import Assessment
+    from grace_kp.calibrate._assess import Assessment, Predictor
     from grace_kp.calibrate._features import Features
     from grace_kp.calibrate._profile import CalibratedProfile
     from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds
@@ -52,7 +43,6 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-UNITS = ("run", "action")
 LEARNED, FORMULA, LENGTH = "learned", "formula grace", "run length"
 MAX_GROUPS = 12
 """Sources, models or domains that are assessed on their own; the rest is assessed together."""
@@ -69,58 +59,6 @@ APPROXIMATE = (
     "them fitted without the tasks that it predicts."
 )
 _ALIKE = "all runs have the same task, or record none, so each run counts as a separate task."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """The promise that thresholds shall keep.
-
-    Raises:
-        ValueError: a field cannot be used; the message says which and why.
-    """
-
-    risks: Mapping[str, float]
-    """The largest share of wrong actions by level: silent, notify, confirm. Above 0 and below 1, and no larger for a stricter level."""
-    delta: float = 0.1
-    """The probability that the promise does not hold, above 0 and below 1; shared equally among the levels."""
-    kind: Literal["selective", "overall"] = "selective"
-    """Selective: at most this share of the actions at a level or a milder one is wrong. Overall: at most this share of all runs both
-    reaches the level and is wrong."""
-    moment: Moment = "action"
-    """`"action"`: before an action of an open run, as at a gate. `"end"`: of a run that has ended."""
-    unit: Literal["run", "action"] = "run"
-    """What is labelled: runs, or single actions. Labels of actions need the moment `"action"`."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "risks", checked_risks(self.risks))
-        check_inside("delta", self.delta)
-        moments = ("action",) if self.unit == "action" else MOMENTS
-        fields = (
-            ("promise", self.kind, (SELECTIVE, OVERALL)),
-            ("unit", self.unit, UNITS),
-            ("moment", self.moment, moments),
-        )
-        for name, value, known in fields:
-            if value not in known:
-                raise ValueError(f"{name} must be {' or '.join(known)} (got {value!r:.60})")
-
-    @property
-    def needed(self) -> dict[str, int]:
-        """Labels without an error that each level needs at least."""
-        return {level: labels_needed(risk, self.delta, len(self.risks)) for level, risk in self.risks.items()}
-
-    @property
-    def in_words(self) -> str:
-        """The promise as sentences."""
-        return promise_text(self.kind, self.risks, self.delta, "actions" if self.moment == "action" else "runs")
-
-    def lacking(self, labels: int) -> tuple[str, ...]:
-        """Return a sentence for each level that so many independent labels cannot reach, even without one error."""
-        return tuple(
-            f"{level} at {self.risks[level]:g} needs at least {fewest:,} labels without an error, and there are {labels:,}"
-            for level, fewest in self.needed.items()
-            if labels < fewest
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +271,7 @@ class Tested:
         if not len(usable):
             return {}
         found = tool_thresholds(
-            self.confidence[LEARNED][usable], self.labels[usable], [tools[place] for place in usable], promise.risks, promise.delta, promise.kind,
+            self.confidence[LEARNED][usable], self.labels[usable], [tools[place] for place in usable], promise,
             groups=[self.groups[place] for place in usable], weights=None if self.inverse is None else self.weights[usable], seed=self.seed,
         )  # fmt: skip
         return {name: rounded_up(each) for name, each in found.items()}

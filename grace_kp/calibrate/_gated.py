@@ -43,7 +43,6 @@ UNDECIDED = "no decision was made"
 """Why an entry is left out: its call ended before its level was decided."""
 UNREADABLE = "the entry cannot be read"
 NO_STEP = "the step of the decision is not recorded, so the run before it is unknown"
-NO_CALLS = "the trace does not record its calls"
 NO_ARGUMENTS = "the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
 
 
@@ -156,8 +155,6 @@ class Prefixes:
         """Return what is known of an action and of the run before it, or the reason why that is not recorded."""
         if record.step is None or record.step < 0:
             return NO_STEP
-        if not isinstance(self.grace.get("calls"), list):
-            return NO_CALLS
         if record.hidden or not isinstance(record.data.get("arguments"), Mapping):
             return NO_ARGUMENTS
         return history_of_document(self._document, record.step).features(record.action, dict(record.arguments))

@@ -28,7 +28,6 @@ from grace_kp.calibrate._comparison import (
     differences,
 )
 from grace_kp.calibrate._gated import (
-    NO_CALLS,
     NO_STEP,
     UNREADABLE,
     Prefixes,
@@ -64,12 +63,14 @@ if TYPE_CHECKING:
 
 
 RECORDED = "recorded"
+NO_CALLS = "the trace does not record its calls"
 NO_CONFIDENCE = "no confidence is recorded; name a profile"
 NO_RUN = "the action was called outside of any run, and a learned profile reads recorded runs"
 NOT_ENDED = "the run has not ended"
 
 Outcome: TypeAlias = tuple[float, int]
 """A score, and the severity of the level or `DENIED`."""
+_Confidence: TypeAlias = "tuple[float, Basis | None, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +170,14 @@ class ReplayPolicy:
         found = self._confidence_of_action(action, before)
         if isinstance(found, str):
             return found
-        score, basis = found
+        score, basis, unseen = found
         policy = self._policies.entry_for(action.record.action) or action.policy
         if policy.denies:
             return score, DENIED
         gaps = action.gaps
         if self._calculator is not None:  # which does not share the failures of the profile that was in use
             gaps = tuple(gap for gap in gaps if gap not in action.profile_gaps)
+            gaps += unseen if self.on_mismatch == "tighten" else ()
             knows_runs = callable(getattr(self.profile, "mismatches", None))
             if self.on_mismatch == "tighten" and action.step is not None and knows_runs:
                 document = before.document(action.step)
@@ -195,10 +197,10 @@ class ReplayPolicy:
             return score
         return score, decide(score, self.effective_thresholds).level.severity
 
-    def _confidence_of_action(self, action: RecordedAction, before: Prefixes) -> tuple[float, Basis | None] | str:
-        """Return the confidence before an action and its basis, or the reason why it is unknown."""
+    def _confidence_of_action(self, action: RecordedAction, before: Prefixes) -> _Confidence | str:
+        """Return the confidence before an action, its basis and what its model has not seen, or the reason why it is unknown."""
         if self._calculator is None:
-            return action.score, action.basis
+            return action.score, action.basis, ()
         if action.step is None:
             return NO_STEP
         evaluation = action.record.data.get("evaluation")
@@ -207,12 +209,12 @@ class ReplayPolicy:
             return NO_RUN  # the action opened the run
         if model is not None:
             known = before.features(action.record)
-            return (
-                known if isinstance(known, str) else (round(model.predict(known), 3), Basis(measured=("probability",)))
-            )
+            if isinstance(known, str):
+                return known
+            return round(model.predict(known), 3), Basis(measured=("probability",)), model.mismatches(known)
         if confidence is not None:
             score = _learned(confidence, before.document(action.step, evaluation), "action")
-            return score if isinstance(score, str) else (score, Basis(measured=("probability",)))
+            return score if isinstance(score, str) else (score, Basis(measured=("probability",)), ())
         if not isinstance(before.grace.get("calls"), list):
             return NO_CALLS
         evidence = before.evidence_of(action)
@@ -220,7 +222,7 @@ class ReplayPolicy:
             return UNREADABLE
         factors = add_judgements(evidence.factors(), evaluation, cautious=self._calculator.profile == "strict")
         score = self._calculator.calculate(factors).score
-        return score, None if action.basis is None else Basis.of(score, factors, evidence, self._calculator)
+        return score, None if action.basis is None else Basis.of(score, factors, evidence, self._calculator), ()
 
     def _score_of_run(self, trace: Document | ReasoningTrace, grace: Document) -> float | str:
         if waits(grace.get("status")):

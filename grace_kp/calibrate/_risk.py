@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from grace_kp.calibrate._binomial import binomial_cdf, fewest_without_error, most_errors, smallest_sample, upper_bound
+from grace_kp.calibrate._features import MOMENTS
 from grace_kp.calibrate._samples import JsonRecord, check_inside, group_numbers, independent, samples, weights_of
 from grace_kp.confidence import Thresholds
 from grace_kp.errors import brief, check_whole
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from grace_kp.calibrate._features import Moment
     from grace_kp.calibrate._samples import Floats
 
     Counts = NDArray[np.int64]
@@ -39,6 +41,59 @@ if TYPE_CHECKING:
 
 LEVELS = ("silent", "notify", "confirm")
 SELECTIVE, OVERALL = "selective", "overall"
+UNITS = ("run", "action")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """The promise that thresholds shall keep.
+
+    Raises:
+        ValueError: a field cannot be used; the message says which and why.
+    """
+
+    risks: Mapping[str, float]
+    """The largest share of wrong actions by level: silent, notify, confirm. Above 0 and below 1, and no larger for a stricter level."""
+    delta: float = 0.1
+    """The probability that the promise does not hold, above 0 and below 1; shared equally among the levels."""
+    kind: Literal["selective", "overall"] = "selective"
+    """Selective: at most this share of the actions at a level or a milder one is wrong. Overall: at most this share of all runs both
+    reaches the level and is wrong."""
+    moment: Moment = "action"
+    """`"action"`: before an action of an open run, as at a gate. `"end"`: of a run that has ended."""
+    unit: Literal["run", "action"] = "run"
+    """What is labelled: runs, or single actions. Labels of actions need the moment `"action"`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "risks", checked_risks(self.risks))
+        check_inside("delta", self.delta)
+        moments = ("action",) if self.unit == "action" else MOMENTS
+        fields = (
+            ("promise", self.kind, (SELECTIVE, OVERALL)),
+            ("unit", self.unit, UNITS),
+            ("moment", self.moment, moments),
+        )
+        for name, value, known in fields:
+            if value not in known:
+                raise ValueError(f"{name} must be {' or '.join(known)} (got {value!r:.60})")
+
+    @property
+    def needed(self) -> dict[str, int]:
+        """Labels without an error that each level needs at least."""
+        return {level: labels_needed(risk, self.delta, len(self.risks)) for level, risk in self.risks.items()}
+
+    @property
+    def in_words(self) -> str:
+        """The promise as sentences."""
+        return promise_text(self.kind, self.risks, self.delta, "actions" if self.moment == "action" else "runs")
+
+    def lacking(self, labels: int) -> tuple[str, ...]:
+        """Return a sentence for each level that so many independent labels cannot reach, even without one error."""
+        return tuple(
+            f"{level} at {self.risks[level]:g} needs at least {fewest:,} labels without an error, and there are {labels:,}"
+            for level, fewest in self.needed.items()
+            if labels < fewest
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +256,7 @@ def tool_thresholds(
     confidence: Iterable[Any],
     correct: Iterable[Any],
     tools: Iterable[str],
-    risks: Mapping[str, float],
-    delta: float = 0.1,
-    promise: Literal["selective", "overall"] = "selective",
+    promise: Promise,
     *,
     groups: Iterable[Any],
     weights: Iterable[Any] | None = None,
@@ -212,37 +265,34 @@ def tool_thresholds(
     """Return thresholds for the actions of each tool alone. The promises of all tools hold together, with probability at least 1 - delta.
 
     Delta is shared by the tools with labels of enough groups for any level, whatever these labels state. A level that the labels of a tool do
-    not show is never used for it, also where all tools together would allow it. `strictest` has thresholds for tools without labels.
+    not show is never used for it, also where all tools together would allow it. The arguments are those of `risk_thresholds`, and:
 
     Args:
         tools: the tool of each action.
         groups: the task or session of each action. One action of each tool and group is drawn.
-
-    The other arguments and errors are those of `risk_thresholds`.
     """
-    checked = checked_risks(risks)
-    check_inside("delta", delta)
     scores, labels = samples(confidence, correct)
     numbers, names = group_numbers("tools", tools, len(labels))
     tasks = group_numbers("groups", groups, len(labels))[0]
-    inverse = np.ones(len(labels)) if weights is None else weights_of(weights, len(labels))
+    inverse = None if weights is None else weights_of(weights, len(labels))
     rows = [np.flatnonzero((numbers == number) & np.isin(labels, (0, 1))) for number in range(len(names))]
     sizes = np.array([len(set(tasks[own].tolist())) for own in rows])
-    order, mildest = np.argsort(-sizes, kind="stable").tolist(), max(checked.values())
-    enough = [n >= labels_needed(mildest, delta / k, len(checked)) for k, n in enumerate(sizes[order], 1)]
+    order, mildest, levels = np.argsort(-sizes, kind="stable").tolist(), max(promise.risks.values()), len(promise.risks)
+    enough = [n >= labels_needed(mildest, promise.delta / k, levels) for k, n in enumerate(sizes[order], 1)]
     tested = max(itertools.compress(itertools.count(1), enough), default=0)
     found = {}
     for place, number in enumerate(order):
-        own, share = rows[number], delta / (tested + (place >= tested))
+        own, share = rows[number], promise.delta / (tested + (place >= tested))
         if len(own):
+            weighed = None if inverse is None else inverse[own]
             found[names[number]] = risk_thresholds(
                 scores[own],
                 labels[own],
-                checked,
+                promise.risks,
                 share,
-                promise,
+                promise.kind,
                 groups=tasks[own],
-                weights=None if weights is None else inverse[own],
+                weights=weighed,
                 seed=seed,
             )
     return found

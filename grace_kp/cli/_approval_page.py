@@ -84,12 +84,16 @@ def opaque(approval: Approval) -> list[str]:
     return [*question_of(approval).opaque, *approval.unencoded]
 
 
-def put_question(out: Console, approval: Approval, *, full: bool) -> None:
-    from grace_kp.gating.reviewers import Page
+def put_question(out: Console, approval: Approval, *, full: bool, places: bool = False) -> None:
+    from grace_kp.gating import approval_places
+    from grace_kp.gating.reviewers import Page, place_lines
 
     page = Page(max(out.width, 20), getattr(out.file, "encoding", None) or "utf-8")
     question = question_of(approval)
     lines = question.in_full(page) if full else question.in_short(page, *FOLD, "--full or --json shows them")
+    if places:
+        quoted = [line for place in approval_places(approval) for line in place_lines(place, page)]
+        lines += quoted or [" places:     no result of a tool that the run holds contains a value with an alarm"]
     for line in lines:
         put(out, line)
 
@@ -97,19 +101,13 @@ def put_question(out: Console, approval: Approval, *, full: bool) -> None:
 STYLES = {"state": "bold", "contents": "yellow"}
 
 
-def put_places(out: Console, approval: Approval) -> None:
-    """Write the texts that the values with alarms are from."""
-    from grace_kp.gating import approval_places
-    from grace_kp.gating.reviewers import Page, place_lines
-
-    page = Page(max(out.width, 20), getattr(out.file, "encoding", None) or "utf-8")
-    lines = [line for place in approval_places(approval) for line in place_lines(place, page)]
-    for line in lines or ["No result of a tool that the run holds contains values with alarms."]:
-        put(out, line)
-
-
 def put_approval(
-    out: Console, approval: Approval, entries: Sequence[Mapping[str, Any]] = (), *, full: bool = False
+    out: Console,
+    approval: Approval,
+    entries: Sequence[Mapping[str, Any]] = (),
+    *,
+    full: bool = False,
+    places: bool = False,
 ) -> None:
     """Write a request and its entries of the chain; with `full`, without folding or shortening."""
 
@@ -118,7 +116,7 @@ def put_approval(
             return text
         return f"{text[:CHARACTERS]}… {len(text) - CHARACTERS:,} more characters; --full or --json shows them"
 
-    put_question(out, approval, full=full)
+    put_question(out, approval, full=full, places=places)
     for name, value in _facts(approval, time.time()):
         text = value if name == "result" else clean(value)
         put_field(out, name, cut(text), label=LABEL, style=STYLES.get(name, ""))

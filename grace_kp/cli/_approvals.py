@@ -20,7 +20,6 @@ from grace_kp.cli._approval_page import (
     moment_text,
     process_word,
     put_approval,
-    put_places,
     time_left_text,
 )
 from grace_kp.cli._inputs import load_module
@@ -229,10 +228,8 @@ def show(
         entries = [entry_of(link) for link in inbox.tables.links(approval=approval.id, limit=10_000)]
         if as_json:
             put_json({**approval.to_dict(), "chain": entries})
-            return
-        put_approval(console(), approval, entries, full=full)
-        if places:
-            put_places(console(), approval)
+        else:
+            put_approval(console(), approval, entries, full=full, places=places)
 
 
 def watch(

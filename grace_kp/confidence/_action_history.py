@@ -81,6 +81,8 @@ class ActionFeatures:
     """In the order of `ACTION_FEATURES`."""
     alarms: tuple[ActionAlarm, ...] = ()
     places: tuple[ValuePlaces, ...] = ()
+    model: str = ""
+    """The model of the agent; empty where it is not stated, or several are."""
 
     def as_dict(self) -> dict[str, float]:
         """Return the values by name."""
@@ -92,6 +94,8 @@ class ActionHistory:
     """What happened in a run so far. Add everything in its order, and ask for the features of an action before it is made."""
 
     index: ProvenanceIndex = field(default_factory=ProvenanceIndex)
+    model: str = ""
+    """The model of the agent; empty where it is not stated."""
     _user: list[str] = field(default_factory=list)
     _longest: int = 0
     """Characters of the agent's longest message."""
@@ -259,7 +263,7 @@ class ActionHistory:
             "amount": amount,
         }
         found |= {name: math.log1p(count) for name, count in counts.items()}
-        return ActionFeatures(tool, tuple(float(found[name]) for name in ACTION_FEATURES), alarms, places)
+        return ActionFeatures(tool, tuple(float(found[name]) for name in ACTION_FEATURES), alarms, places, self.model)
 
 
 def _names_tool(tool: str, words: set[str]) -> bool:
@@ -386,8 +390,8 @@ def history_of_document(
         nested: the documents of the runs nested in this one, and in those, by id.
         around: the history of the run around a nested one, which is then added to.
     """
-    history = ActionHistory() if around is None else around
     document = document if isinstance(document, Mapping) else document.to_dict()
+    history = ActionHistory(model=model_of(document)) if around is None else around
     grace, steps = _mapping(document.get("grace")), _entries(document, "steps")[:step]
     calls, decided = _entries(grace, "calls"), _entries(grace, "decisions")
     for name in (name for name in _GAPS if grace.get(name)):
@@ -410,6 +414,14 @@ def history_of_document(
         decided = [entry for entry in decided if type(at := entry.get("step")) is int and at < step]
     reader.read(steps, calls, decided, lambda call: history.read_nested(call.get("child"), nested))
     return history
+
+
+def model_of(document: Entry) -> str:
+    """Return the model that the calls of a run, or its source, name; empty where none or several are named."""
+    grace = _mapping(document.get("grace"))
+    stated = [each.get("model") for each in [*_entries(grace, "model_calls"), _mapping(grace.get("source"))]]
+    names = {name for name in stated if isinstance(name, str)}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _mapping(part: object) -> Entry:

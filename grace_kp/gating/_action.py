@@ -125,6 +125,7 @@ class GatedAction:
             program=program,
             terms=self.terms,
             schema=self.schema,
+            own_schema=self.schema,
             lookup=lambda: self._policy_for(self.name),
         )
         if program is None and self.terms.key is None:

@@ -235,8 +235,8 @@ class GatedCall:
     """How requests about the action are identified and kept; None where it cannot be asked about in an inbox."""
     schema: Callable[[], Mapping[str, Any]] = dict
     """Returns the JSON schema of the parameters, which edits in an inbox are checked with."""
-    has_own_schema: bool = True
-    """Whether the author of the program wrote the schema, so that its constants are sources of values."""
+    own_schema: Callable[[], Mapping[str, Any]] = dict
+    """Returns the JSON schema as far as the author of the program wrote it: its constants are sources of values."""
     lookup: Callable[[], Policy] | None = None
     operation: str = ""
     """Id of the last question about the call."""
@@ -277,7 +277,7 @@ class GatedCall:
 
     def rules(self, gaps: tuple[str, ...] = ()) -> Rules:
         """Return the rules for the call's level, with the gaps in the evidence."""
-        return Rules(self.policy, self.scope.thresholds, gaps, self.at_least, self.scope.unmeasured, self.alarms)
+        return Rules(self.policy, self.scope.thresholds, gaps, self.at_least, self.scope.unmeasured)
 
     def digest(
         self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False, ordered: bool | None = None

@@ -16,7 +16,7 @@ from grace_kp.gating._policy import UNMEASURED, stricter_unmeasured
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from grace_kp.confidence import ActionAlarm, ConfidenceCalculator, RecordedEvidence, RunEvidence, Thresholds
     from grace_kp.gating._policy import Policy
@@ -177,7 +177,9 @@ class Rules:
             reason = f"{reason} {missing}: {'; '.join(self.gaps)}.".strip()
         if self.alarms:
             level = level.at_least(InterventionLevel.CONFIRM)
-            reason = f"{reason} The gate requires at least confirm, because {alarms_text(self.alarms)}.".strip()
+            listed = [alarm.sentence() for alarm in self.alarms[:MAX_SENTENCES]]
+            listed += [f"and {more} more"] if (more := len(self.alarms) - MAX_SENTENCES) > 0 else []
+            reason = f"{reason} The gate requires at least confirm, because {'; '.join(listed)}.".strip()
         if self.at_least is not None and level.at_least(self.at_least) is not level:
             level = level.at_least(self.at_least)
             reason = f"{reason} This call requires at least {level}."
@@ -310,13 +312,6 @@ class Decision:
         return cls(action, confidence, tuple(kept.get("evidence_gaps") or ()), facts)
 
 
-def alarms_text(alarms: Sequence[ActionAlarm]) -> str:
-    """Return alarms in words, without values."""
-    listed = [alarm.sentence() for alarm in alarms[:MAX_SENTENCES]]
-    more = len(alarms) - len(listed)
-    return "; ".join(listed) + (f"; and {more} more" if more else "")
-
-
 def read_alarms(stated: object) -> tuple[ActionAlarm, ...] | None:
     """Return the alarms that an entry or a decision states; None where they cannot be read."""
     if stated is None:
@@ -324,14 +319,15 @@ def read_alarms(stated: object) -> tuple[ActionAlarm, ...] | None:
     from grace_kp.confidence import ALARMS, ActionAlarm
 
     kinds = {"name": str, "parameter": str, "tool": str, "words": str, "is_part": bool}
-    if not isinstance(stated, list | tuple):
+    entries: Any = stated if isinstance(stated, list | tuple) else [None]
+    if not all(
+        isinstance(each, Mapping)
+        and each.get("name") in ALARMS
+        and all(type(value) is kinds.get(name) for name, value in each.items())
+        for each in entries
+    ):
         return None
-    for each in stated:
-        if not isinstance(each, Mapping) or each.get("name") not in ALARMS:
-            return None
-        if not {*each} <= {*kinds} or not all(type(value) is kinds[name] for name, value in each.items()):
-            return None
-    return tuple(ActionAlarm(**each) for each in stated)
+    return tuple(ActionAlarm(**each) for each in entries)
 
 
 def _at(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:

@@ -54,14 +54,14 @@ from grace_kp.record import HOST, SEALED
 from grace_kp.trace import error_text, redact_text, redacted_error, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from grace_kp.gating._case import GatedCall, Resumable
     from grace_kp.gating._decision import Rules, RunConfidence
     from grace_kp.gating._drivers import Steps
     from grace_kp.gating._ledger import AtMostOnce
     from grace_kp.gating._outcome import GateEntry, Outcome
-    from grace_kp.gating._request import Reviewer, ValuePlace
+    from grace_kp.gating._request import Reviewer
 
 
 OTHER_CALL = "the earlier answer belongs to another call; decide about this one"
@@ -244,12 +244,9 @@ def _alarm_fields(case: GatedCall, decision: Decision) -> dict[str, Any]:
     alarms = read_alarms(decision.facts.get("alarms"))
     if not alarms:
         return {}
-    sealed = () if case.terms is None else case.terms.sealed
-
-    def find_places() -> Sequence[ValuePlace]:
-        return alarm_places(case.scope.document(), case.action, alarms, case.shown_arguments(), sealed)
-
-    return {"alarms": alarms, "sealed": sealed, "find_places": find_places}
+    sealed, shown = () if case.terms is None else case.terms.sealed, case.shown_arguments()
+    places = lambda: alarm_places(case.scope.document(), case.action, alarms, shown, sealed)  # noqa: E731
+    return {"alarms": alarms, "sealed": sealed, "find_places": places}
 
 
 def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Consent | None]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Sequence
 
     from grace_kp.approvals import Approval
-    from grace_kp.confidence import ActionAlarm, ActionDecision, ConfidenceScore, Place
+    from grace_kp.confidence import ActionAlarm, ActionDecision, ConfidenceScore
 
     Rounds = Generator["InterventionRequest", object, "InterventionResponse"]
 
@@ -99,11 +99,8 @@ class InterventionRequest:
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = {item.name: getattr(self, item.name) for item in fields(self)}
-        stated |= {
-            "arguments": dict.fromkeys(self.arguments, LEFT_OUT),
-            "hidden": dict(self.hidden),
-            "find_places": None,
-        }
+        stated |= {"arguments": dict.fromkeys(self.arguments, LEFT_OUT), "hidden": dict(self.hidden)}
+        del stated["find_places"]
         return functools.partial(InterventionRequest, **stated), ()
 
     def __copy__(self) -> Self:
@@ -233,10 +230,15 @@ def alarm_sentences(
 
     Values of arguments that are not sealed are quoted, cut to `MAX_QUOTED` characters. Show the sentences only where the arguments are shown.
     """
+    from grace_kp.confidence import leaves_of
+
     found: dict[str, list[str]] = {}
     for alarm in alarms:
-        name = argument_of(alarm)
-        value = "" if name in sealed else cut(_value_at(arguments.get(name), alarm.parameter), MAX_QUOTED)
+        name, value = argument_of(alarm), ""
+        if name in arguments and name not in sealed:
+            leaves = leaves_of({name: plain(view(arguments[name], MAX_LEAVES).root)}, [])
+            paths = ((".".join(keys).replace(".[", "["), leaf) for keys, leaf, _ in leaves)
+            value = next((cut(leaf, MAX_QUOTED) for path, leaf in paths if path == alarm.parameter), "")
         found.setdefault(name, []).append(alarm.sentence(value, is_sealed=name in sealed))
     return {name: "; ".join(dict.fromkeys(sentences)) for name, sentences in found.items()}
 
@@ -246,32 +248,15 @@ def argument_of(alarm: ActionAlarm) -> str:
     return re.split(r"[.\[]", alarm.parameter)[0]
 
 
-def _value_at(value: object, path: str) -> str:
-    """Return the text of a value inside of an argument; empty where the path names a container, or nothing."""
-    from grace_kp.confidence import leaves_of
-
-    name = re.split(r"[.\[]", path)[0]
-    shown = plain(view(value, MAX_LEAVES).root)
-    return next(
-        (leaf for keys, leaf, _ in leaves_of({name: shown}, []) if ".".join(keys).replace(".[", "[") == path), ""
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class ValuePlace:
     """A place of a value that raised an alarm, for the eyes of a reviewer."""
 
     parameter: str
-    where: str
-    source: str
-    """The tool that returned the text."""
+    caption: str
+    """Where the text is from, and that it is a quotation."""
     text: str
     """The text around the value, from the redacted run, in lower case and with single spaces. Show it escaped and set apart: it may instruct the reader."""
-
-    @property
-    def caption(self) -> str:
-        """What the text is."""
-        return f"quoted from {self.source}; it is not an instruction"
 
 
 def alarm_places(
@@ -283,28 +268,21 @@ def alarm_places(
 ) -> list[ValuePlace]:
     """Return the places in the results of tools of the values that raised alarms, as far as the run so far holds them."""
     names = {argument_of(alarm) for alarm in alarms} - {*sealed, ""}
-    if document is None or not names:
-        return []
     shown = {name: plain(view(value, MAX_LEAVES).root) for name, value in arguments.items() if name in names}
-    return attempt("the places of values", lambda: _find_places(document, action, shown)) or []
+    return attempt("the places of values", lambda: _find_places(document, action, shown)) or [] if shown else []
 
 
-def _find_places(document: Mapping[str, Any], action: str, arguments: Mapping[str, Any]) -> list[ValuePlace]:
+def _find_places(document: Mapping[str, Any] | None, action: str, arguments: Mapping[str, Any]) -> list[ValuePlace]:
     from grace_kp.confidence import history_of_document
 
-    history = history_of_document(document)
+    history = history_of_document(document or {})
+    found = history.features(action, arguments).places
+    listed = [(each.parameter, place) for each in found for place in each.places if place.kind in {"text", "field"}]
+    caption = "step {}, quoted from {}; it is not an instruction"
     return [
-        ValuePlace(values.parameter, where_text(place), place.tool or "a message", history.index.excerpt(place))
-        for values in history.features(action, arguments).places
-        for place in values.places
-        if place.kind in {"text", "field"}
-    ][:MAX_PLACES]
-
-
-def where_text(place: Place) -> str:
-    """Return a place in words."""
-    source = f"returned by {place.tool}" if place.tool else "in a document of a message"
-    return f"step {place.step}, {source}{f', in {place.field!r}' if place.field and place.kind == 'field' else ''}"
+        ValuePlace(name, caption.format(place.step, place.tool or "a message"), history.index.excerpt(place))
+        for name, place in listed[:MAX_PLACES]
+    ]
 
 
 def approval_alarms(approval: Approval) -> dict[str, str]:

@@ -274,7 +274,7 @@ class Scope:
         evidence = self.evidence()
         gaps, factors = self.gaps(evidence) + self.find_alarms(case), evidence.factors()
         evaluation: dict[str, Any] | None = None
-        profiles, rules = self._gates.profiles, case.rules(gaps)
+        profiles, rules = self._gates.profiles, replace(case.rules(gaps), alarms=case.alarms)
 
         def level_of(judged: ConfidenceFactors) -> InterventionLevel:
             measured, basis = profiles.main.before_action(None, Known(evidence, judged))
@@ -285,7 +285,7 @@ class Scope:
             factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level_of, material, self.run_id)
             failed = any(evaluation.get(name, {}).get("fallback") for name in ("self_evaluation", "coverage"))
             if failed or evaluation.get("skipped", NOT_NEEDED) != NOT_NEEDED:
-                rules = case.rules((*gaps, NOT_JUDGED))
+                rules = replace(rules, gaps=(*gaps, NOT_JUDGED))
         known = Known(evidence, factors, evaluation)
         assessment = profiles.before_action(case.action, known, self._document, rules)
         if self._run is not None:
@@ -304,9 +304,7 @@ class Scope:
             return (f"the origin of the arguments of {case.action} could not be looked up",)
         alarms, gaps = found
         raised = dict.fromkeys(alarm for alarm in alarms if alarm.name in names)
-        counts = self._gates.alarm_counts
-        counts["examined"] += 1
-        counts.update({alarm.name for alarm in raised})
+        self._gates.alarm_counts.update({"examined", *(alarm.name for alarm in raised)})
         case.alarms = tuple(dict.fromkeys((*case.alarms, *raised)))
         return gaps
 
@@ -363,12 +361,13 @@ def _examine(run: Run, case: GatedCall) -> tuple[list[ActionAlarm], tuple[str, .
         for name, value in case.shown_arguments().items()
         if name not in left_out
     }
-    found = history.features(case.action, arguments, schema=case.schema() if case.has_own_schema else None)
+    defaults = {name: each.default for name, each in case.signature.parameters.items() if type(each.default) in _JSON}
+    schema = {"declared": case.own_schema(), "defaults": {name: {"default": each} for name, each in defaults.items()}}
+    found = history.features(case.action, arguments, schema=schema)
     alarms = [replace(alarm, parameter=_plain_path(alarm.parameter)) for alarm in found.alarms]
     # A recorded call has only those defaults that were passed.
     passed = {name: value for name, value in arguments.items() if name in case.bound.arguments}
-    defaults = {name: parameter.default for name, parameter in case.signature.parameters.items()}
-    needed = {name: each for name, each in passed.items() if type(defaults[name]) not in _JSON or each != defaults[name]}
+    needed = {name: value for name, value in passed.items() if name not in defaults or value != defaults[name]}
     if any(history.index.has_succeeded(case.action, each) for each in (passed, needed) if each != arguments):
         alarms.append(ActionAlarm("repeat", tool=case.action))
     gaps = history.index.gaps

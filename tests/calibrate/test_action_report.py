@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._action_report import predictors_of
+from grace_kp.calibrate._assess import predictors_of
 from grace_kp.confidence import ACTION_FEATURES, ActionAlarm, ActionFeatures
 from tests.calibrate.examples import acted
 

@@ -201,8 +201,8 @@ class ActionModel:
         self.seen.append(features)
         return 0.65
 
-    def knows(self, tool):
-        return tool == "pay"
+    def mismatches(self, features):
+        return () if features.tool != "mail" else ("no labels of this tool",)
 
 
 def judging_actions(**thresholds):
@@ -238,16 +238,18 @@ def test_an_action_of_which_too_little_is_recorded_is_left_out(entry, reason):
     assert (True, 1, []) == (found[0].startswith(reason), found[1], profile.action.seen)
 
 
-def test_a_trace_without_calls_is_left_out():
-    trace = document(1, decision(step=3, arguments={}))
-    del trace["grace"]["calls"]
-    assert {"the trace does not record its calls": 1} == cal.replay([trace], judging_actions()).actions.left_out
+def test_an_action_that_its_model_has_not_seen_asks():
+    """As at a gate, unless mismatches are only reported."""
+    profile = judging_actions(mail=gk.Thresholds(0.6, 0.5, 0.4))
+    trace = document(1, decision(action="mail", step=3, arguments={}))
+    report = cal.replay([trace], profile, cal.ReplayPolicy(profile, on_mismatch="report"))
+    assert (1, 1) == (report.actions.a.levels["confirm"], report.actions.b.levels["silent"])
 
 
 def test_a_tool_has_its_own_thresholds():
     """Where the profile has some for it; thresholds that are stated beside the profile hold for all tools."""
     profile = judging_actions(pay=gk.Thresholds(0.6, 0.5, 0.4))
-    trace = document(1, decision(step=3, arguments={}), decision(action="mail", step=3, arguments={}))
+    trace = document(1, decision(step=3, arguments={}), decision(action="send", step=3, arguments={}))
     report = cal.replay([trace], profile, cal.ReplayPolicy(profile, gk.Thresholds(1.0, 0.9, 0.6)))
     assert (1, 1, 2) == (
         report.actions.a.levels["silent"],

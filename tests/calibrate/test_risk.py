@@ -320,13 +320,16 @@ def test_a_promise_about_actions_holds_by_task(monkeypatch):
     assert binom.sf(by_action - 1, 200, DELTA) < 1e-4
 
 
+RISK_OF_TOOLS = cal.Promise(risks={"notify": 0.15}, delta=DELTA)
+
+
 def test_promises_of_tools_hold_together(monkeypatch):
     """In at most delta of the samples any tool breaks its own."""
     monkeypatch.setattr("grace_kp.calibrate._risk.ladder", LADDERS)
     broken, used = 0, 0
     for seed in range(200):
         confidence, correct, task, tools = alike(150, np.random.default_rng(seed), ("pay", "pay", "send", "void"))
-        found = cal.tool_thresholds(confidence, correct, tools, {"notify": 0.15}, DELTA, groups=task, seed=seed)
+        found = cal.tool_thresholds(confidence, correct, tools, RISK_OF_TOOLS, groups=task, seed=seed)
         broken += any(is_broken(each.thresholds, 0.15) for each in found.values())
         used += any(each.thresholds.notify < math.inf for each in found.values())
     assert used > 50
@@ -344,7 +347,9 @@ TOOL_ROWS = st.lists(
 def test_each_tool_has_its_own_thresholds(rows, promise):
     """They share delta, a tool with too few labels is never let through, and a tool without labels has the strictest level of all."""
     scores, labels, tools, tasks = zip(*rows, strict=True)
-    found = cal.tool_thresholds(np.array(scores) / 20, labels, tools, RISKS, promise=promise, groups=tasks)
+    found = cal.tool_thresholds(
+        np.array(scores) / 20, labels, tools, cal.Promise(risks=RISKS, kind=promise), groups=tasks
+    )
     assert set(tools) == set(found)
     used = [each for each in found.values() if each.thresholds.confirm < math.inf]
     assert sum(each.delta for each in used) <= 0.1 + 1e-12
@@ -370,6 +375,8 @@ def test_each_tool_has_its_own_thresholds(rows, promise):
 def test_tools_with_too_few_labels_take_no_share():
     """Forty tools with one label each leave the whole delta to the one that has enough."""
     names = ["pay"] * 100 + [f"rare {number}" for number in range(40)]
-    found = cal.tool_thresholds([0.9] * 140, [True] * 140, names, {"notify": 0.05}, groups=range(140))
+    found = cal.tool_thresholds(
+        [0.9] * 140, [True] * 140, names, cal.Promise(risks={"notify": 0.05}), groups=range(140)
+    )
     assert (0.1, 0.0) == (found["pay"].delta, found["pay"].thresholds.notify)
     assert {"58 more"} == {each.levels[0].state for name, each in found.items() if name != "pay"}

@@ -24,9 +24,9 @@ from grace_kp.levels import InterventionAction
 from grace_kp.pages import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from grace_kp.gating._request import InterventionRequest, ValuePlace
+    from grace_kp.gating._request import InterventionRequest
 
 
 MIN_WIDTH = 20
@@ -393,7 +393,8 @@ class _Dialogue:
 
     def _read_answer(self, typed: str) -> InterventionResponse | None:
         if typed in {_PLACES, _PLACES[0]} and self._request.find_places is not None:
-            self._show_places(self._request.find_places)
+            found = [line for place in self._request.find_places() for line in place_lines(place, self._page())]
+            self._show(found or ["No result of a tool that the run holds contains these values."])
             return None
         action = InterventionAction.PROCEED if typed == UNSEEN and self._question.opaque else _ANSWERS.get(typed)
         if action is None:
@@ -499,11 +500,6 @@ class _Dialogue:
         places = "" if self._request.find_places is None else f"  [{_PLACES[0]}]{_PLACES[1:]}"
         choices = f"{_CHOICES}{places}\N{NO-BREAK SPACE}>"
         return "\n".join([*remark, *textwrap.wrap(choices, width - 2)]).replace("\N{NO-BREAK SPACE}", " ") + " "
-
-    def _show_places(self, find_places: Callable[[], Sequence[ValuePlace]]) -> None:
-        """Show the texts that the values with alarms are from."""
-        lines = [line for place in find_places() for line in place_lines(place, self._page())]
-        self._show(lines or ["No result of a tool that the run holds contains these values."])
 
     def _show(self, lines: list[str]) -> bool:
         """Show lines page by page; True once the reviewer has seen all of them."""

@@ -387,7 +387,7 @@ def label_lines(label: str, text: str, page: Page) -> list[str]:
 def place_lines(place: ValuePlace, page: Page) -> list[str]:
     """Lay out a place of a value: where it is, and the text, set apart by bars."""
     text = wrap(units(f"… {place.text} …", page), page.width - 2 * STEP)
-    lines = prose(" ", f"{place.parameter}: {place.where}; {place.caption}:", page, STEP)
+    lines = prose(" ", f"{place.parameter}: {place.caption}:", page, STEP)
     return [*lines, *(f"{' ' * STEP}{BAR}{line}" for line in text)]
 
 

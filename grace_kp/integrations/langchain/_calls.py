@@ -58,7 +58,7 @@ from grace_kp.runtime import GateSpec, Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from grace_kp.confidence import ActionAlarm, RunEvidence
+    from grace_kp.confidence import RunEvidence
     from grace_kp.gating import HeldRefusal, Policy
     from grace_kp.integrations.langchain._interrupts import ActionAnswer
     from grace_kp.record import Run
@@ -126,10 +126,6 @@ class ToolDecision:
         kept = self.to_dict()
         return {name: kept[name] for name in ("level", "score", "breakdown", "penalties", "reason")}
 
-    @property
-    def alarms(self) -> tuple[ActionAlarm, ...]:
-        return read_alarms((self.facts or {}).get("alarms")) or ()
-
     def question(self, arguments: Mapping[str, Any], digest: str) -> InterventionRequest:
         run, level = current_run(), InterventionLevel(self.level)
         return InterventionRequest(
@@ -140,7 +136,6 @@ class ToolDecision:
             level=level,
             decision=ActionDecision(level, self.score, self.reason),
             reason=self.reason,
-            alarms=self.alarms,
             policy_version=self.policy_version,
             run_id=None if run is None else run.id,
             objective=None if run is None else run.objective,
@@ -365,7 +360,10 @@ class ToolCase:
             check=lambda changed: self.apply_edit(_flat(changed, signature)).problem,
             types=lambda: argument_types(self.tool),
             schema=lambda: edit_schema(self.tool, signature),
-            has_own_schema=not isinstance(getattr(self.tool, "args_schema", None), dict),  # as those of MCP servers are
+            # A schema that is a dict may be that of an MCP server.
+            own_schema=lambda: (
+                {} if isinstance(getattr(self.tool, "args_schema", None), dict) else getattr(self.tool, "args", {})
+            ),
             policy=self.policy,
             scope=self.scope,
             entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id, tool_call_id=self.call.get("id")),
@@ -598,8 +596,8 @@ def action_for(
     """Return a call as the action of a question; `arguments` replace its own."""
     shown, unseen = json_values(case.arguments if arguments is None else arguments)
     reasons = case.decision.reasons()
-    if alarms := alarm_sentences(case.decision.alarms, shown):
-        reasons["alarms"] = alarms
+    if alarms := read_alarms((case.decision.facts or {}).get("alarms")):
+        reasons["alarms"] = alarm_sentences(alarms, shown)
     return action_request(case.name, shown, reasons, unseen=unseen, approval=approval)
 
 

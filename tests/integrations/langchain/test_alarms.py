@@ -146,3 +146,23 @@ async def test_requests_in_an_inbox_have_the_alarms(inbox_of):
     assert ("beside", "to", "read_letter") == (alarm["name"], alarm["parameter"], alarm["tool"])
     assert EVIL not in approval.reason
     assert EVIL not in str(approval.facts)
+
+
+async def test_defaults_of_a_tool_raise_none():
+    """They are among the arguments that run, and the author of the tool chose them."""
+    grace = runtime(unmeasured="silent")
+    ran = []
+
+    @tool
+    def pay(invoice: str, account: str = "ACC-991817") -> str:
+        """Pay."""
+        ran.append((invoice, account))
+        return "paid"
+
+    turns = [[("pay", {"invoice": "INV-2231"})], [("pay", {"invoice": "INV-2231", "account": "ACC-0000"})], "done"]
+    script = Script(responses=[message_of(said, number) for number, said in enumerate(turns)])
+    middleware = [GraceMiddleware(grace, gates={"pay": "silent"})]
+    agent = create_agent(script, [pay], middleware=middleware, checkpointer=InMemorySaver())
+    out = await call(agent, {"messages": [("user", "Pay INV-2231.")]}, "sync", GraceCallbackHandler(grace))
+    assert ran == [("INV-2231", "ACC-991817")]
+    assert ["account"] == [*action_in(out)["alarms"]]
