@@ -20,12 +20,9 @@ from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._risk import strictest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction
-    from grace_kp.calibrate._actions import ActionModel
-    from grace_kp.calibrate._calibration import Calibration, Promise
-    from grace_kp.calibrate._risk import RiskThresholds
+    from grace_kp.calibrate._calibration import Calibration
+    from grace_kp.calibrate._risk import Promise
     from grace_kp.confidence import ActionFeatures
 
 RATE = "rate of the tool"
@@ -67,20 +64,25 @@ def calibrate_actions(
         raise ValueError(
             f"all {len(set(groups)):,} tasks are held back to choose the thresholds; label actions of more, or hold none back"
         )
-    fitted, tested = [actions[place] for place in seen], [actions[place] for place in np.flatnonzero(held).tolist()]
+    tested_at = np.flatnonzero(held).tolist()
+    fitted, tested = [actions[place] for place in seen], [actions[place] for place in tested_at]
     model = fit_action_features(
         [rows[place] for place in seen],
-        labels[seen],
+        labels[seen].tolist(),
         [each.group for each in fitted],
         weights=[each.fit_weight for each in fitted],
         seed=seed,
     )
     confidence = {LEARNED: model.out_of_fold.round(3)}
     if holdout:
-        confidence[LEARNED] = np.array([model.predict(rows[place]) for place in np.flatnonzero(held).tolist()]).round(3)
+        confidence[LEARNED] = np.array([model.predict(rows[place]) for place in tested_at]).round(3)
         confidence[RATE] = np.array([model.rates.get(each.tool, min(model.rates.values())) for each in tested]).round(3)
+    traces = list({id(each.trace): each.trace for each in fitted}.values())
+    facts = fitted_facts(traces, len({each.group for each in fitted}))
+    facts["labels"] = dict(sorted(Counter(each.source for each in fitted).items()))
+    model, runs = replace(model, fitted_on=facts), frozenset(filter(None, map(hash_of, traces)))
     found = Tested(
-        profile=_profile_of(model, fitted),
+        profile=CalibratedProfile(heads={}, fitted_on=facts, fitted_runs=runs, action=model),
         places=np.flatnonzero(held),
         confidence=confidence,
         labels=labels[held],
@@ -98,11 +100,11 @@ def calibrate_actions(
     if model.reason:
         notes.append(f"the confidence in an action is the rate of its tool: {model.reason}.")
     tools = [each.tool for each in tested]
-    by_tool = found.tool_thresholds(promise, tools)
-    own = strictest(by_tool) if per_tool and by_tool else None
-    calibration = found.calibration(promise, sample, notes, [{"tool": tool} for tool in tools], holdout, own)
-    if own is not None:
-        calibration = replace(calibration, profile=_with_thresholds(calibration.profile, by_tool))
+    by_tool, sure = found.tool_thresholds(promise, tools), None
+    if per_tool and by_tool:
+        sure, own = strictest(by_tool), {name: each.thresholds for name, each in by_tool.items()}
+        found = replace(found, profile=found.profile.with_action(replace(model, thresholds=own)))
+    calibration = found.calibration(promise, sample, notes, [{"tool": tool} for tool in tools], holdout, sure)
     return replace(calibration, tools=by_tool, predictors=predictors_of(rows, labels, groups, seed))
 
 
@@ -119,19 +121,3 @@ def _features_of(labelled: ActionLabels) -> tuple[list[LabelledAction], list[Act
             actions.append(each)
             rows.append(found)
     return actions, rows, dict(left_out)
-
-
-def _with_thresholds(profile: CalibratedProfile, tools: Mapping[str, RiskThresholds]) -> CalibratedProfile:
-    """Return the profile with the thresholds of each tool, and with what they promise."""
-    model = replace(profile.action, thresholds={name: each.thresholds for name, each in tools.items()})
-    stated = {**(profile.promise or {}), "tools": {name: each.to_dict() for name, each in tools.items()}}
-    return profile.with_action(model).with_thresholds(profile.thresholds, stated)
-
-
-def _profile_of(model: ActionModel, actions: Sequence[LabelledAction]) -> CalibratedProfile:
-    """Return a profile that holds the model alone."""
-    traces = list({id(each.trace): each.trace for each in actions}.values())
-    facts = fitted_facts(traces, len({each.group for each in actions}))
-    facts["labels"] = dict(sorted(Counter(each.source for each in actions).items()))
-    runs = frozenset(filter(None, map(hash_of, traces)))
-    return CalibratedProfile(heads={}, fitted_on=facts, fitted_runs=runs, action=replace(model, fitted_on=facts))

@@ -267,12 +267,12 @@ class Tested:
 
     def tool_thresholds(self, promise: Promise, tools: Sequence[str]) -> dict[str, RiskThresholds]:
         """Return the thresholds of each tool alone."""
-        usable = np.flatnonzero(self.audited)
+        usable = np.arange(len(tools)) if self.audited is None else np.flatnonzero(self.audited)
         if not len(usable):
             return {}
         found = tool_thresholds(
-            self.confidence[LEARNED][usable], self.labels[usable], [tools[place] for place in usable], promise,
-            groups=[self.groups[place] for place in usable], weights=None if self.inverse is None else self.weights[usable], seed=self.seed,
+            self.confidence[LEARNED][usable], self.labels[usable], [tools[place] for place in usable.tolist()], promise,
+            groups=[self.groups[place] for place in usable.tolist()], weights=None if self.inverse is None else self.weights[usable], seed=self.seed,
         )  # fmt: skip
         return {name: rounded_up(each) for name, each in found.items()}
 

@@ -107,7 +107,7 @@ def _limits(calibration: Calibration) -> list[str]:
             "irreversible actions by a floor of their gate."
         ),
         f"It holds for all {nouns} together, not within each {'tool, ' if nouns == 'actions' else ''}source, model or domain."
-        if "tools" not in (calibration.profile.promise or {})
+        if not getattr(calibration.profile.action, "thresholds", None)
         else "It holds for each tool, not within each source, model or domain.",
         f"It is as good as the labels: a wrong {promise.unit} that was labelled correct does not count as an error.",
     ]

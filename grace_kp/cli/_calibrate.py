@@ -271,8 +271,8 @@ def _put_tools(out: Console, found: Calibration) -> None:
     put_text(
         out, f"What predicts errors: {len(clear):,} of {len(found.predictors):,} features have an interval without 1."
     )
-    for each in clear[:MAX_ROWS]:
-        put_text(out, clean(str(each)), indent=2)
+    for predictor in clear[:MAX_ROWS]:
+        put_text(out, clean(str(predictor)), indent=2)
     put(out, "")
 
 

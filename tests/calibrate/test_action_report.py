@@ -64,7 +64,6 @@ def test_thresholds_of_each_tool():
     assert {name: each.thresholds for name, each in found.tools.items()} == own
     for level in ("silent", "notify", "confirm"):
         assert max(getattr(each, level) for each in own.values()) == getattr(found.profile.thresholds, level)
-    assert set(own) == set(found.profile.promise["tools"])
     assert any("for each tool alone" in note for note in found.notes)
     assert {"pay", "send"} == set(own)
 
