@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field, model_validator
 
+from grace_kp.calibrate._action_labels import ActionLabels
 from grace_kp.calibrate._facts import document_of, fitted_facts, list_in, mapping_in, task_of
 from grace_kp.calibrate._head import (
     FLAT,
@@ -36,7 +37,7 @@ from grace_kp.errors import brief
 from grace_kp.trace import SourceFile, read_decisions
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -246,9 +247,11 @@ class ActionRegression:
         fitted = _fit_lowering(np.hstack(columns).astype(np.float64), np.array(lowers), labels, weights, penalty)
         own, of_tools, of_models = np.split(fitted.weights, (len(names), len(names) + len(tools)))
         figures = np.vstack([np.stack([low, high, mean, spread])[:, moving], own])
-        of_models = CONTEXT * of_models
-        by_name = (dict(zip(*pair, strict=True)) for pair in ((tools, of_tools.tolist()), (models, of_models.tolist())))
-        return cls(fitted.intercept, names, figures, *by_name)
+        by_tool, by_model = (
+            dict(zip(tools, of_tools.tolist(), strict=True)),
+            dict(zip(models, (CONTEXT * of_models).tolist(), strict=True)),
+        )
+        return cls(fitted.intercept, names, figures, by_tool, by_model)
 
     def parts(self, rows: _Rows) -> Floats:
         """Return the log-odds that each feature, the tool and the model of the agent add, of shape (n, len(names) + 2)."""
@@ -381,7 +384,7 @@ class ActionFields(StrictFields):
 
 
 def fit_actions(
-    runs: Sequence[Trace] | Iterable[Sequence[Any]],
+    runs: ActionLabels | Sequence[Trace],
     labels: Sequence[Mapping[str | int, float | None]] | None = None,
     groups: Sequence[Hashable] | None = None,
     *,
@@ -401,26 +404,36 @@ def fit_actions(
     Raises:
         ValueError: the lengths differ, an action is not in its run, or a label or weight is unusable.
     """
-    if labels is None:
-        runs, labels = runs
-    for name, entries in (("labels", labels), ("groups", groups), ("weights", weights)):
-        if entries is not None and len(entries) != len(runs):
-            raise ValueError(f"there are {len(runs):,} runs and {len(entries):,} {name}; each run needs an entry")
-    actions, right, tasks, counted = [], [], [], []
-    for place, (run, stated) in enumerate(zip(runs, labels, strict=True)):
+    entries = _entries_of(runs, labels, groups, weights)
+    documents = {id(run): document_of(run) for run, *_ in entries}
+    actions = [recorded_features(documents[id(run)], action) for run, action, *_ in entries]
+    _, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
+    model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)
+    return replace(model, fitted_on=fitted_facts(list(documents.values()), len(set(tasks))))
+
+
+def _entries_of(
+    runs: ActionLabels | Sequence[Trace],
+    labels: Any,
+    groups: Sequence[Hashable] | None,
+    weights: Sequence[float] | None,
+) -> list[tuple[Trace, str | int, float, float, Hashable]]:
+    """Return run, action, label, weight and task of each labelled action."""
+    if isinstance(runs, ActionLabels):
+        return [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
+    for name, values in (("labels", labels), ("groups", groups), ("weights", weights)):
+        if values is not None and len(values) != len(runs):
+            raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    found = []
+    for place, (run, stated) in enumerate(zip(runs, labels or [None] * len(runs), strict=True)):
         if not isinstance(stated, Mapping) or not (hasattr(run, "get") or hasattr(run, "to_dict")):
             raise ValueError(
                 f"run {place} must be a trace with a mapping from actions to labels (got {brief(run)} and {brief(stated)})"
             )
-        document = document_of(run)
-        for action, label in stated.items():
-            if label is not None:
-                actions.append(recorded_features(document, action))
-                right.append(label)
-                tasks.append(task_of(document) if groups is None else groups[place])
-                counted.append(1.0 if weights is None else weights[place])
-    model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)
-    return replace(model, fitted_on=fitted_facts([document_of(run) for run in runs], len(set(tasks))))
+        task = task_of(run) if groups is None else groups[place]
+        weight = 1.0 if weights is None else weights[place]
+        found += [(run, action, label, weight, task) for action, label in stated.items() if label is not None]
+    return found
 
 
 def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionFeatures:
@@ -439,7 +452,7 @@ def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionF
         raise ValueError(
             f"the run {brief(document.get('id'))} has no action {action!r:.80} whose arguments are recorded as a whole"
         )
-    return history_of_document(document, record.step).features(record.action, dict(record.arguments))
+    return history_of_document(document, record.step, decisions=place).features(record.action, dict(record.arguments))
 
 
 def fit_action_features(
