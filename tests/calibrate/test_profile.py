@@ -299,7 +299,7 @@ def test_a_profile_without_one_keeps_its_version_and_digest(promised, tmp_path):
         (("version",), 1, "action: must be missing in a file of this version"),
         (("action",), None, "action: must not be missing"),
         (("action", "rates", "pay"), 2.0, "action.rates.pay"),
-        (("action", "regression", "features"), [{}], r"action.regression.features\[0\]"),
+        (("action", "regression", "features", "amount"), [], "action.regression.features.amount"),
         (("action", "extra"), 1, "unknown field 'extra'"),
         (("action", "repeat_rate"), 0.5, "the file was changed after it was saved"),
         (("heads", "end"), ..., "heads: must have the moments"),
