@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grace_kp.calibrate._actions import fit_action_features
+from grace_kp.calibrate._actions import NO_ARGUMENTS, fit_action_features, recorded_features
 from grace_kp.calibrate._assess import predictors_of
 from grace_kp.calibrate._calibration import APPROXIMATE, LEARNED, Tested, held_back
-from grace_kp.calibrate._facts import fitted_facts, hash_of
-from grace_kp.calibrate._gated import Prefixes, grace_of
+from grace_kp.calibrate._facts import document_of, fitted_facts, hash_of
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._risk import strictest
 
@@ -110,14 +109,14 @@ def calibrate_actions(
 
 def _features_of(labelled: ActionLabels) -> tuple[list[LabelledAction], list[ActionFeatures], dict[str, int]]:
     """Return the labelled actions with their features, and what was left out because too little of it is recorded."""
-    runs: dict[int, Prefixes] = {}
+    documents: dict[int, Mapping[str, Any]] = {}
     actions, rows, left_out = [], [], Counter(labelled.left_out)
     for each in labelled.actions:
-        before = runs.setdefault(id(each.trace), Prefixes(each.trace, grace_of(each.trace)))
-        found = before.features(each.trace.decisions[each.position])
-        if isinstance(found, str):
-            left_out[found] += 1
-        else:
+        if id(each.trace) not in documents:
+            documents[id(each.trace)] = document_of(each.trace)
+        try:
+            rows.append(recorded_features(documents[id(each.trace)], each.position))
             actions.append(each)
-            rows.append(found)
+        except ValueError:
+            left_out[NO_ARGUMENTS] += 1
     return actions, rows, dict(left_out)

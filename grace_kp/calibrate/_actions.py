@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from grace_kp.calibrate._facts import document_of, fitted_facts, list_in, mapping_in, task_of
-from grace_kp.calibrate._gated import Prefixes, grace_of
+from grace_kp.calibrate._action_labels import ActionLabels
+from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, mapping_in, task_of
 from grace_kp.calibrate._head import (
     FLAT,
     CalibrationFields,
@@ -30,9 +30,9 @@ from grace_kp.calibrate._head import (
     Share,
     StrictFields,
 )
-from grace_kp.calibrate._logistic import Logistic, fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, fit_calibration, fit_logistic, probability
 from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, json_form, units, weights_of
-from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, Thresholds
+from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, Thresholds, history_of_document
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFile, read_decisions
 
@@ -65,6 +65,9 @@ TAIL = 0.05
 CONTEXT = 2.0
 """Spread of the intercepts of the agent's models before any label, in units of that of the other weights."""
 MAX_SHOWN = 3
+NO_ARGUMENTS = (
+    "the step and the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
+)
 LEVELS = ("silent", "notify", "confirm")
 
 
@@ -149,7 +152,8 @@ class ActionModel:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without the predictions out of fold."""
         names = [name for name in self.__slots__ if name != "out_of_fold"]
-        return {name: json_form(getattr(self, name)) for name in names}
+        content = {name: json_form(getattr(self, name)) for name in names}
+        return {**content, "regression": self.regression and self.regression.model_dump(mode="json")}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ActionModel:
@@ -162,12 +166,9 @@ class ActionModel:
 
     @classmethod
     def of_fields(cls, fields: ActionFields) -> ActionModel:
-        regression = None if fields.regression is None else fields.regression.regression()
-        thresholds = {tool: Thresholds.from_dict(stated) for tool, stated in fields.thresholds.items()}
-        return cls(
-            fields.rates, fields.counts, tuple(fields.models), fields.repeat_rate, regression, fields.gain, fields.reason, thresholds,
-            fields.fitted_on,
-        )  # fmt: skip
+        stated = {name: getattr(fields, name) for name in type(fields).model_fields}
+        stated["thresholds"] = {tool: Thresholds.from_dict(found) for tool, found in fields.thresholds.items()}
+        return cls(**{**stated, "models": tuple(fields.models)})
 
     def _uncapped(self, action: ActionFeatures) -> float:
         if self.regression is not None:
@@ -211,18 +212,32 @@ class _Rows:
         return np.asarray(self.values[:, _REPEATS] > 0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ActionRegression:
+Figures = Annotated[list[Finite], Field(min_length=5, max_length=5)]
+"""Lowest value, highest value, mean, spread and weight of a feature."""
+
+
+class ActionRegression(StrictFields):
     """Weights of the features that vary, an intercept per tool and per model of the agent, and the calibration of the log-odds."""
 
-    intercept: float
-    names: tuple[str, ...]
-    figures: Floats
-    """Rows low, high, mean, spread and weight, a column per feature."""
-    tools: Mapping[str, float]
-    models: Mapping[str, float]
-    slope: float = 1.0
-    offset: float = 0.0
+    model_config = ConfigDict(frozen=True)
+
+    intercept: LogOdds
+    features: dict[str, Figures]
+    tools: Annotated[dict[str, LogOdds], Field(min_length=1)]
+    models: Annotated[dict[str, LogOdds], Field(min_length=1)]
+    calibration: CalibrationFields = CalibrationFields(slope=1.0, offset=0.0)
+
+    @field_validator("features")
+    @classmethod
+    def _check(cls, features: dict[str, Figures]) -> dict[str, Figures]:
+        for name, (low, high, mean, spread, weight) in features.items():
+            if name not in MODELLED:
+                raise ValueError(f"{name!r:.80} is not a feature of this version")
+            if not (low <= mean <= high and spread > FLAT and abs(weight) <= MAX_LOGIT):
+                raise ValueError(f"the range, mean, spread or weight of {name} cannot be used")
+            if name in LOWERING and weight > 0:
+                raise ValueError(f"{name} may only lower the confidence, so its weight must not be above 0")
+        return features
 
     @classmethod
     def fit(cls, rows: _Rows, labels: Floats, weights: Floats, penalty: float) -> ActionRegression:
@@ -231,30 +246,31 @@ class ActionRegression:
         # In a rare column nearly all values are equal, and the others are all in the tail.
         rare = high - low <= 0
         low, high = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
-        clipped = np.clip(values, low, high)
-        mean, spread = clipped.mean(axis=0), clipped.std(axis=0)
-        moving = spread > FLAT
-        names = tuple(name for name, moves in zip(MODELLED, moving, strict=True) if moves)
+        values = np.clip(values, low, high)
+        figures = np.stack([low, high, values.mean(axis=0), values.std(axis=0)])
+        moving = figures[3] > FLAT
+        figures, values = figures[:, moving], values[:, moving]
+        names = [name for name, moves in zip(MODELLED, moving, strict=True) if moves]
         tools, models = (sorted(set(found.tolist())) for found in (rows.tools, rows.models))
-        columns = [
-            ((clipped - mean) / np.where(moving, spread, 1.0))[:, moving],
-            *(
-                rows.tools[:, None] == np.array(tools, dtype=object),
-                CONTEXT * (rows.models[:, None] == np.array(models, dtype=object)),
-            ),
+        by_name = [
+            rows.tools[:, None] == np.array(tools, dtype=object),
+            rows.models[:, None] == np.array(models, dtype=object),
         ]
-        lowers = [*(name in LOWERING for name in names), *[False] * (len(tools) + len(models))]
-        fitted = _fit_lowering(np.hstack(columns).astype(np.float64), np.array(lowers), labels, weights, penalty)
+        columns = np.hstack([(values - figures[2]) / figures[3], by_name[0], CONTEXT * by_name[1]]).astype(np.float64)
+        lowers = np.isin(np.arange(columns.shape[1]), [place for place, name in enumerate(names) if name in LOWERING])
+        fitted = _fit_lowering(columns, lowers, labels, weights, penalty)
         own, of_tools, of_models = np.split(fitted.weights, (len(names), len(names) + len(tools)))
-        figures = np.vstack([np.stack([low, high, mean, spread])[:, moving], own])
-        of_models = CONTEXT * of_models
-        by_name = (dict(zip(*pair, strict=True)) for pair in ((tools, of_tools.tolist()), (models, of_models.tolist())))
-        return cls(fitted.intercept, names, figures, *by_name)
+        return cls(
+            intercept=fitted.intercept,
+            features=dict(zip(names, np.vstack([figures, own]).T.tolist(), strict=True)),
+            tools=dict(zip(tools, of_tools.tolist(), strict=True)),
+            models=dict(zip(models, (CONTEXT * of_models).tolist(), strict=True)),
+        )
 
     def parts(self, rows: _Rows) -> Floats:
-        """Return the log-odds that each feature, the tool and the model of the agent add, of shape (n, len(names) + 2)."""
-        low, high, mean, spread, weight = self.figures
-        own = (np.clip(rows.values[:, _places(self.names)], low, high) - mean) / spread * weight
+        """Return the log-odds that each feature, the tool and the model of the agent add, of shape (n, len(features) + 2)."""
+        low, high, mean, spread, weight = np.array(list(self.features.values())).reshape(-1, 5).T
+        own = (np.clip(rows.values[:, _places(self.features)], low, high) - mean) / spread * weight
         pairs = zip(rows.tools.tolist(), rows.models.tolist(), strict=True)
         return np.hstack(
             [own, [[_or_lowest(self.tools, tool), _or_lowest(self.models, model)] for tool, model in pairs]]
@@ -264,29 +280,14 @@ class ActionRegression:
         return np.asarray(self.intercept + self.parts(rows).sum(axis=1))
 
     def predict(self, rows: _Rows) -> Floats:
-        return probability(self.slope * self.logits(rows) + self.offset)
+        return probability(self.calibration.slope * self.logits(rows) + self.calibration.offset)
 
     def explain(self, action: ActionFeatures) -> dict[str, float]:
-        words = (*(_WORDS[name] for name in self.names), "the tool", "the model of the agent")
-        return dict(zip(words, (self.slope * self.parts(_Rows.of([action]))[0]).tolist(), strict=True))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        columns = zip(self.names, self.figures.T.tolist(), strict=True)
-        return {
-            "intercept": self.intercept,
-            "calibration": {"slope": self.slope, "offset": self.offset},
-            "features": [{"name": name, **dict(zip(_FIGURES, figures, strict=True))} for name, figures in columns],
-            "tools": dict(self.tools),
-            "models": dict(self.models),
-        }
+        words = (*((LOWERING | FREE)[name] for name in self.features), "the tool", "the model of the agent")
+        return dict(zip(words, (self.calibration.slope * self.parts(_Rows.of([action]))[0]).tolist(), strict=True))
 
 
-_WORDS = LOWERING | FREE
-_FIGURES = ("low", "high", "mean", "spread", "weight")
-
-
-def _places(names: Sequence[str]) -> list[int]:
+def _places(names: Iterable[str]) -> list[int]:
     return [ACTION_FEATURES.index(name) for name in names]
 
 
@@ -309,47 +310,6 @@ def _fit_lowering(columns: Floats, lowers: Mask, labels: Floats, weights: Floats
         start = Logistic(fitted.intercept, whole[kept])
 
 
-class _FeatureFields(StrictFields):
-    name: str
-    low: Finite
-    high: Finite
-    mean: Finite
-    spread: Annotated[float, Field(gt=FLAT, allow_inf_nan=False)]
-    weight: LogOdds
-
-    @model_validator(mode="after")
-    def _check(self) -> _FeatureFields:
-        if self.name not in MODELLED:
-            raise ValueError(f"{self.name!r:.80} is not a feature of this version")
-        if not self.low <= self.mean <= self.high:
-            raise ValueError("mean must be from low to high")
-        if self.name in LOWERING and self.weight > 0:
-            raise ValueError(f"{self.name!r} may only lower the confidence: its weight must not be above 0")
-        return self
-
-
-class _RegressionFields(StrictFields):
-    intercept: LogOdds
-    calibration: CalibrationFields
-    features: list[_FeatureFields]
-    tools: Annotated[dict[str, LogOdds], Field(min_length=1)]
-    models: Annotated[dict[str, LogOdds], Field(min_length=1)]
-
-    def regression(self) -> ActionRegression:
-        names = tuple(each.name for each in self.features)
-        figures = [[getattr(each, name) for each in self.features] for name in _FIGURES]
-        calibration = self.calibration
-        return ActionRegression(
-            self.intercept,
-            names,
-            np.array(figures, dtype=np.float64),
-            self.tools,
-            self.models,
-            calibration.slope,
-            calibration.offset,
-        )
-
-
 class ActionFields(StrictFields):
     """An `ActionModel`, as it is in the file of a profile."""
 
@@ -357,7 +317,7 @@ class ActionFields(StrictFields):
     counts: dict[str, Count]
     models: list[str]
     repeat_rate: Share
-    regression: _RegressionFields | None
+    regression: ActionRegression | None
     gain: Finite | None
     reason: str
     thresholds: dict[str, dict[str, float | str]]
@@ -368,12 +328,10 @@ class ActionFields(StrictFields):
         if self.counts.keys() != self.rates.keys():
             raise ValueError("counts and rates must be of the same tools")
         regression = self.regression
-        if regression is not None and not (
+        if regression and not (
             regression.tools.keys() <= self.rates.keys() and regression.models.keys() <= set(self.models)
         ):
             raise ValueError("the regression must be of the tools and models that are stated")
-        if regression is not None and len({each.name for each in regression.features}) < len(regression.features):
-            raise ValueError("a feature occurs twice")
         for tool, stated in self.thresholds.items():
             if set(stated) != set(LEVELS):
                 raise ValueError(f"the thresholds of {tool!r:.80} must state every level")
@@ -382,7 +340,7 @@ class ActionFields(StrictFields):
 
 
 def fit_actions(
-    runs: Sequence[Trace] | Iterable[Sequence[Any]],
+    runs: ActionLabels | Sequence[Trace],
     labels: Sequence[Mapping[str | int, float | None]] | None = None,
     groups: Sequence[Hashable] | None = None,
     *,
@@ -402,26 +360,36 @@ def fit_actions(
     Raises:
         ValueError: the lengths differ, an action is not in its run, or a label or weight is unusable.
     """
-    if labels is None:
-        runs, labels = runs
-    for name, entries in (("labels", labels), ("groups", groups), ("weights", weights)):
-        if entries is not None and len(entries) != len(runs):
-            raise ValueError(f"there are {len(runs):,} runs and {len(entries):,} {name}; each run needs an entry")
-    actions, right, tasks, counted = [], [], [], []
-    for place, (run, stated) in enumerate(zip(runs, labels, strict=True)):
+    entries = _entries_of(runs, labels, groups, weights)
+    documents = {id(run): document_of(run) for run, *_ in entries}
+    actions = [recorded_features(documents[id(run)], action) for run, action, *_ in entries]
+    _, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
+    model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)
+    return replace(model, fitted_on=fitted_facts(list(documents.values()), len(set(tasks))))
+
+
+def _entries_of(
+    runs: ActionLabels | Sequence[Trace],
+    labels: Any,
+    groups: Sequence[Hashable] | None,
+    weights: Sequence[float] | None,
+) -> list[tuple[Trace, str | int, float, float, Hashable]]:
+    """Return run, action, label, weight and task of each labelled action."""
+    if isinstance(runs, ActionLabels):
+        return [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
+    for name, values in (("labels", labels), ("groups", groups), ("weights", weights)):
+        if values is not None and len(values) != len(runs):
+            raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    found = []
+    for place, (run, stated) in enumerate(zip(runs, labels or [None] * len(runs), strict=True)):
         if not isinstance(stated, Mapping) or not (hasattr(run, "get") or hasattr(run, "to_dict")):
             raise ValueError(
                 f"run {place} must be a trace with a mapping from actions to labels (got {brief(run)} and {brief(stated)})"
             )
-        document = document_of(run)
-        for action, label in stated.items():
-            if label is not None:
-                actions.append(recorded_features(document, action))
-                right.append(label)
-                tasks.append(task_of(document) if groups is None else groups[place])
-                counted.append(1.0 if weights is None else weights[place])
-    model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)
-    return replace(model, fitted_on=fitted_facts([document_of(run) for run in runs], len(set(tasks))))
+        task = task_of(run) if groups is None else groups[place]
+        weight = 1.0 if weights is None else weights[place]
+        found += [(run, action, label, weight, task) for action, label in stated.items() if label is not None]
+    return found
 
 
 def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionFeatures:
@@ -430,19 +398,14 @@ def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionF
     Raises:
         ValueError: the trace has no such decision, or it does not hold the step and arguments of it.
     """
-    entries = list_in(mapping_in(document, "grace"), "decisions")
-    names = (
-        range(len(entries)) if isinstance(action, int) else [isinstance(e, Mapping) and e.get("id") for e in entries]
+    for place, entry in enumerate(list_in(mapping_in(document, "grace"), "decisions")):
+        for record in read_decisions([entry]) if action in (place, as_mapping(entry).get("id")) else ():
+            if record.step is not None and not record.hidden and isinstance(entry.get("arguments"), Mapping):
+                history = history_of_document(document, record.step, decisions=place)
+                return history.features(record.action, dict(record.arguments))
+    raise ValueError(
+        f"the run {brief(document.get('id'))} has no action {action!r:.80} whose arguments are recorded as a whole"
     )
-    place = next((place for place, name in enumerate(names) if name == action), None)
-    record = None if place is None else next(iter(read_decisions([entries[place]])), None)
-    found = "it has no such decision" if record is None else Prefixes(document, grace_of(document)).features(record)
-    if isinstance(found, str):
-        name = brief(document.get("id"))
-        raise ValueError(
-            f"the run {name} has no action {action!r:.80} whose arguments are recorded as a whole: {found}"
-        )
-    return found
 
 
 def fit_action_features(
@@ -506,7 +469,12 @@ def fit_action_features(
         return samples.model(None, gain, reason, by_rate)
     slope, offset = fit_calibration(logits[first], right[first], counted[first])
     regression = ActionRegression.fit(samples.rows.take(first), right[first], counted[first], penalty)
-    return samples.model(replace(regression, slope=slope, offset=offset), gain, "", confidence)
+    return samples.model(
+        regression.model_copy(update={"calibration": CalibrationFields(slope=slope, offset=offset)}),
+        gain,
+        "",
+        confidence,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

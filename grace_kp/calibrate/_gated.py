@@ -7,6 +7,7 @@ that cannot be read never makes a level milder.
 from __future__ import annotations
 
 import copy
+import itertools
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from grace_kp.trace import read_decisions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from grace_kp.confidence import ActionAlarm, ActionFeatures, ValuePlaces
+    from grace_kp.confidence import ActionAlarm, ValuePlaces
     from grace_kp.trace import DecisionRecord, ReasoningTrace
 
     Document = Mapping[str, Any]
@@ -42,8 +43,6 @@ UNREADABLE_GAP = "the recorded gaps in the evidence cannot be read"
 UNDECIDED = "no decision was made"
 """Why an entry is left out: its call ended before its level was decided."""
 UNREADABLE = "the entry cannot be read"
-NO_STEP = "the step of the decision is not recorded, so the run before it is unknown"
-NO_ARGUMENTS = "the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,8 @@ class RecordedAction:
     """One recorded decision."""
 
     record: DecisionRecord
+    place: int
+    """Its position in `grace.decisions`."""
     level: InterventionLevel
     score: float
     policy: Policy
@@ -86,10 +87,10 @@ def id_of(trace: Document | ReasoningTrace) -> str:
 
 def gated_actions(grace: Document) -> Iterator[RecordedAction | str]:
     """Yield the decisions of a trace in order; for an entry that cannot be used, the reason."""
-    yield from map(_gated_action, list_in(grace, "decisions"))
+    yield from map(_gated_action, list_in(grace, "decisions"), itertools.count())
 
 
-def _gated_action(entry: object) -> RecordedAction | str:
+def _gated_action(entry: object, place: int) -> RecordedAction | str:
     records = read_decisions([entry])
     if not records or not isinstance(entry, Mapping):
         return UNREADABLE
@@ -112,6 +113,7 @@ def _gated_action(entry: object) -> RecordedAction | str:
     profile_gaps: Any = entry.get("profile_gaps")
     return RecordedAction(
         record=record,
+        place=place,
         level=record.level,
         score=float(record.score),
         policy=policy,
@@ -151,20 +153,12 @@ class Prefixes:
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError):  # any program may have written it
             return None
 
-    def features(self, record: DecisionRecord) -> ActionFeatures | str:
-        """Return what is known of an action and of the run before it, or the reason why that is not recorded."""
-        if record.step is None or record.step < 0:
-            return NO_STEP
-        if record.hidden or not isinstance(record.data.get("arguments"), Mapping):
-            return NO_ARGUMENTS
-        return history_of_document(self._document, record.step).features(record.action, dict(record.arguments))
-
     def evidence(self, step: int) -> RunEvidence:
         """Return the evidence of the calls that had ended when the run had `step` steps."""
         if step not in self._evidence:
             count = bisect_left(self._ended, step, key=lambda pair: pair[0])
             before = evidence_of_calls([call for _, call in self._ended[:count]], since=0, per_step=1)
-            for number, item in enumerate(list_in(self._document, "steps")[:step]):
+            for number, item in enumerate(list_in(self.whole, "steps")[:step]):
                 if isinstance(item, Mapping) and item.get("role") == "user":
                     before.user_spoke(number)
             self._evidence[step] = before
@@ -178,12 +172,13 @@ class Prefixes:
         return sorted(found, key=lambda pair: pair[0])
 
     @cached_property
-    def _document(self) -> Document:
+    def whole(self) -> Document:
+        """The run with everything that it recorded."""
         return document_of(self._trace)
 
     def document(self, step: int, evaluation: object = None) -> dict[str, Any]:
         """Return the document of the run as it was after `step` steps: still open, without an answer, a score or a label."""
-        document = self._document
+        document = self.whole
         grace = mapping_in(document, "grace")
         kept: dict[str, Any] = {"status": "open", **{name: grace[name] for name in _KNOWN_BEFORE if name in grace}}
         if evaluation is not None:

@@ -363,7 +363,7 @@ def read_profile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | No
     fields = source.parse(_Profile)
     if (fields.action is None) != (content["version"] == 1):
         raise source.error(
-            f"must {'be' if fields.action is None else 'not be'} missing in a file of this version", ("action",)
+            f"must {'not ' if fields.action is None else ''}be missing in a file of this version", ("action",)
         )
     judges_runs = fields.action is None or fields.heads
     unknown = [moment for moment in MOMENTS if judges_runs and moment not in fields.heads] or [

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
+from grace_kp.calibrate._actions import NO_ARGUMENTS, recorded_features
 from grace_kp.calibrate._comparison import (
     DENIED,
     OUTCOMES,
@@ -28,7 +29,6 @@ from grace_kp.calibrate._comparison import (
     differences,
 )
 from grace_kp.calibrate._gated import (
-    NO_STEP,
     UNREADABLE,
     Prefixes,
     add_judgements,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 
 RECORDED = "recorded"
+NO_STEP = "the step of the decision is not recorded, so the run before it is unknown"
 NO_CALLS = "the trace does not record its calls"
 NO_CONFIDENCE = "no confidence is recorded; name a profile"
 NO_RUN = "the action was called outside of any run, and a learned profile reads recorded runs"
@@ -208,9 +209,10 @@ class ReplayPolicy:
         if (model or confidence) and action.step == 0 and before.grace.get("name") == action.record.action:
             return NO_RUN  # the action opened the run
         if model is not None:
-            known = before.features(action.record)
-            if isinstance(known, str):
-                return known
+            try:
+                known = recorded_features(before.whole, action.place)
+            except ValueError:
+                return NO_ARGUMENTS
             return round(model.predict(known), 3), Basis(measured=("probability",)), model.mismatches(known)
         if confidence is not None:
             score = _learned(confidence, before.document(action.step, evaluation), "action")
@@ -335,11 +337,11 @@ def replay(
             mismatched[place] += policy is not None and bool(policy.mismatches(_document_of(trace)))
         before = Prefixes(trace, grace)
         found_actions = list(gated_actions(grace))
-        for place, action in enumerate(found_actions):
+        for action in found_actions:
             if isinstance(action, str):
                 actions.left_out[action] += 1
                 continue
-            own = None if labels is not None else label_in(grace, action_name(action.record.data, place))
+            own = None if labels is not None else label_in(grace, action_name(action.record.data, action.place))
             recorded = (action.score, DENIED if action.policy.denies else action.level.severity)
             found = [recorded if policy is None else policy.action(action, before) for policy in policies]
             actions.add(run if own is None else replace(run, label=own), action.record.action, found)

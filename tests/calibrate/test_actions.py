@@ -152,7 +152,8 @@ def test_an_explanation_adds_up_to_the_log_odds():
     action = with_errors("weak", 2.0)
     parts = MODEL.explain(action)
     chance = MODEL.predict(action)
-    mean = MODEL.regression.slope * MODEL.regression.intercept + MODEL.regression.offset
+    calibration = MODEL.regression.calibration
+    mean = calibration.slope * MODEL.regression.intercept + calibration.offset
     assert pytest.approx(np.log(chance / (1 - chance))) == mean + sum(value for _, value in parts)
     assert "errors before" == parts[0][0]
     assert parts[0][1] < 0
@@ -245,7 +246,7 @@ TEMPTED = fit_action_features(NOISY, TEMPTING, [n % 20 for n in range(200)])
 
 def test_no_feature_that_can_only_lower_has_a_positive_weight():
     """Even if in the labels more errors, hedging and instructions go with right actions."""
-    weights = dict(zip(TEMPTED.regression.names, TEMPTED.regression.figures[-1].tolist(), strict=True))
+    weights = {name: figures[-1] for name, figures in TEMPTED.regression.features.items()}
     assert all(weight <= 0 for name, weight in weights.items() if name in LOWERING)
     assert any(weight > 0 for name, weight in weights.items() if name in FREE)
 
@@ -353,10 +354,11 @@ def test_a_model_is_read_as_it_was_written():
         (("repeat_rate",), math.nan, "repeat_rate"),
         (("regression", "intercept"), 99, "regression.intercept"),
         (("regression", "calibration", "slope"), -1.0, "slope"),
-        (("regression", "features", 0, "name"), "mood", "'mood' is not a feature of this version"),
-        (("regression", "features", 0, "weight"), 0.5, "may only lower the confidence"),
-        (("regression", "features", 0, "mean"), -1e9, "mean must be from low to high"),
-        (("regression", "features", 0, "spread"), 0.0, "spread"),
+        (("regression", "features", "mood"), [0, 1, 0.5, 1, 0], "'mood' is not a feature of this version"),
+        (("regression", "features", "errors"), [0, 1, 0.5, 1, 0.5], "errors may only lower the confidence"),
+        (("regression", "features", "errors"), [0, 1, 2, 1, -0.5], "the range, mean, spread or weight of errors"),
+        (("regression", "features", "errors"), [0, 1, 0.5, 0, -0.5], "errors"),
+        (("regression", "features", "errors"), [0, 1, 0.5, 1], "errors"),
         (("regression", "tools", "other"), 0.0, "tools and models that are stated"),
         (("thresholds",), {"weak": {"silent": 0.9}}, "must state every level"),
         (("extra",), 1, "extra"),

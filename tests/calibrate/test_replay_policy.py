@@ -223,10 +223,10 @@ def test_a_profile_for_actions_judges_the_action_by_what_was_before_it():
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        (decision(step=3), "the arguments of the action are not recorded as a whole"),
+        (decision(step=3), "the step and the arguments of the action are not recorded"),
         (
             decision(step=3, arguments={"order": "[REDACTED]"}, hidden={"order": 4}),
-            "the arguments of the action are not recorded as a whole",
+            "the step and the arguments of the action are not recorded",
         ),
         (decision(arguments={}, step=None), "the step of the decision is not recorded"),
     ],
