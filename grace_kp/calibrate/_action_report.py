@@ -19,6 +19,8 @@ from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._risk import strictest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction
     from grace_kp.calibrate._calibration import Calibration
     from grace_kp.calibrate._risk import Promise
