@@ -68,12 +68,8 @@ class Promise:
         object.__setattr__(self, "risks", checked_risks(self.risks))
         check_inside("delta", self.delta)
         moments = ("action",) if self.unit == "action" else MOMENTS
-        fields = (
-            ("promise", self.kind, (SELECTIVE, OVERALL)),
-            ("unit", self.unit, UNITS),
-            ("moment", self.moment, moments),
-        )
-        for name, value, known in fields:
+        known_by = {"promise": (SELECTIVE, OVERALL), "unit": UNITS, "moment": moments}
+        for (name, known), value in zip(known_by.items(), (self.kind, self.unit, self.moment), strict=True):
             if value not in known:
                 raise ValueError(f"{name} must be {' or '.join(known)} (got {value!r:.60})")
 
@@ -285,33 +281,27 @@ def tool_thresholds(
         own, share = rows[number], promise.delta / (tested + (place >= tested))
         if len(own):
             weighed = None if inverse is None else inverse[own]
-            found[names[number]] = risk_thresholds(
-                scores[own],
-                labels[own],
-                promise.risks,
-                share,
-                promise.kind,
-                groups=tasks[own],
-                weights=weighed,
-                seed=seed,
+            kept, notes = independent(labels[own], tasks[own], weighed, seed)
+            own = own[kept]
+            found[names[number]] = allowed_thresholds(
+                scores[own], labels[own], dict(promise.risks), share, promise.kind, notes
             )
     return found
 
 
-def strictest(tools: Mapping[str, RiskThresholds]) -> RiskThresholds:
+def strictest(tools: Mapping[str, RiskThresholds], promise: Promise) -> RiskThresholds:
     """Return at each level the strictest threshold of any tool, for tools without labels, with the counts of all tools under their own."""
-    found = list(tools.values())
-    n, levels = sum(each.n for each in found), found[0].risks
+    found, n = list(tools.values()), sum(each.n for each in tools.values())
     return RiskThresholds(
         thresholds=Thresholds(*(max(getattr(each.thresholds, name) for each in found) for name in LEVELS)),
-        coverage={level: sum(each.coverage[level] * each.n for each in found) / n for level in levels},
-        bounds=dict.fromkeys(levels),
+        coverage={level: sum(each.coverage[level] * each.n for each in found) / n for level in promise.risks},
+        bounds=dict.fromkeys(promise.risks),
         n=n,
         notes=(),
-        errors={level: sum(each.errors[level] for each in found) for level in levels},
-        risks=levels,
-        delta=sum(each.delta for each in found),
-        promise=found[0].promise,
+        errors={level: sum(each.errors[level] for each in found) for level in promise.risks},
+        risks=promise.risks,
+        delta=promise.delta,
+        promise=promise.kind,
     )
 
 

@@ -347,6 +347,7 @@ TOOL_ROWS = st.lists(
 def test_each_tool_has_its_own_thresholds(rows, promise):
     """They share delta, a tool with too few labels is never let through, and a tool without labels has the strictest level of all."""
     scores, labels, tools, tasks = zip(*rows, strict=True)
+    wanted = cal.Promise(risks=RISKS, kind=promise)
     found = cal.tool_thresholds(
         np.array(scores) / 20, labels, tools, cal.Promise(risks=RISKS, kind=promise), groups=tasks
     )
@@ -360,7 +361,7 @@ def test_each_tool_has_its_own_thresholds(rows, promise):
             assert (level.threshold is None) == (level.more != 0)
             if each.n < level.needed:
                 assert level.more == level.needed - each.n
-    whole = strictest(found)
+    whole = strictest(found, wanted)
     lowest = whole.thresholds
     assert (sum(each.n for each in found.values()), sum(each.errors["notify"] for each in found.values())) == (
         whole.n,
