@@ -227,13 +227,17 @@ def allowed_thresholds(
         milder = found[level] = min(milder, find(risk, share))
     counts = {level: sample.at(threshold) for level, threshold in found.items()}
     bounds: dict[str, float | None] = {}
-    more: dict[str, int | None] = dict.fromkeys(counts, 0)
+    more: dict[str, int | None] = {}
     for level, (n, errors) in counts.items():
         trials = n if promise == SELECTIVE else len(scores)
         bounds[level] = None if found[level] == math.inf else upper_bound(errors, trials, share)
         if found[level] == math.inf:
             more[level] = sample.more_labels(checked[level], share, promise)
             notes.append(_lacking(level, sample.n, checked[level], share, more[level]))
+    lacking = 0.0  # a level needs at least as many as a milder one
+    for level in reversed(more):
+        lacking = max(lacking, math.inf if more[level] is None else more[level] or 0)
+        more[level] = None if lacking == math.inf else int(lacking)
     return RiskThresholds(
         thresholds=_order_levels(found),
         coverage={level: n / max(1, len(scores)) for level, (n, _) in counts.items()},
@@ -244,7 +248,7 @@ def allowed_thresholds(
         risks=checked,
         delta=delta,
         promise=promise,
-        more=more,
+        more={level: more.get(level, 0) for level in checked},
     )
 
 
