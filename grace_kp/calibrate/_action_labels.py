@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from grace_kp.calibrate._label_sources import (
     UNFINISHED,
@@ -79,6 +79,16 @@ class ActionLabels:
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Number of actions without a usable label, by reason; of runs that cannot be read or have not ended."""
 
+    @property
+    def labels(self) -> list[bool | float]:
+        """Whether each action was right."""
+        return [action.correct for action in self.actions]
+
+    @property
+    def groups(self) -> list[str]:
+        """The task of each action."""
+        return [action.group for action in self.actions]
+
     def __iter__(self) -> Iterator[Any]:
         traces = {id(action.trace): action.trace for action in self.actions}
         labels: dict[int, dict[int, bool | float]] = {name: {} for name in traces}
@@ -141,9 +151,21 @@ def action_labels(
         store,
         conditions,
         in_store=lambda opened: collect(opened.iterate(**conditions)),
-        in_file=lambda path: collect(map(_trace_of, read_runs(path, use_labels=False))),
+        in_file=lambda path: collect(read_actions(path)),
         in_list=collect,
     )
+
+
+def read_actions(
+    source: str | os.PathLike[str] | IO[bytes] | IO[str], *, name: str | None = None
+) -> Iterator[ReasoningTrace | InvalidRecord]:
+    """Yield the runs of a file for `action_labels`; an `InvalidRecord` with place and reason replaces each that cannot be read.
+
+    Args:
+        source: a path, `-` for standard input, or an open file.
+        name: name of the file in messages.
+    """
+    return map(_trace_of, read_runs(source, name=name, use_labels=False))
 
 
 def _labelled_in(

@@ -65,6 +65,9 @@ TAIL = 0.05
 CONTEXT = 2.0
 """Spread of the intercepts of the agent's models before any label, in units of that of the other weights."""
 MAX_SHOWN = 3
+NO_ARGUMENTS = (
+    "the step and the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
+)
 LEVELS = ("silent", "notify", "confirm")
 
 
@@ -398,7 +401,7 @@ def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionF
     """
     for place, entry in enumerate(list_in(mapping_in(document, "grace"), "decisions")):
         for record in read_decisions([entry]) if action in (place, as_mapping(entry).get("id")) else ():
-            if not record.hidden and isinstance(entry.get("arguments"), Mapping):
+            if record.step is not None and not record.hidden and isinstance(entry.get("arguments"), Mapping):
                 history = history_of_document(document, record.step, decisions=place)
                 return history.features(record.action, dict(record.arguments))
     raise ValueError(
