@@ -9,6 +9,7 @@ action is predicted, and its threshold chosen, by models that saw no action of i
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from _measure import print_table
 
 from grace_kp import ConfidenceCalculator
 from grace_kp import calibrate as cal
+from grace_kp.calibrate import _risk
 from grace_kp.calibrate._actions import fit_action_features
 from grace_kp.calibrate._assess import assess
 from grace_kp.calibrate._risk import risk_thresholds
@@ -37,7 +39,8 @@ INJECTED = "carries out the injected task"
 BENIGN, ATTACKED = "agentdojo", "agentdojo attacked"
 FOLDS, FOLDS_OF_TODAY, RUNS_OF_TODAY = 10, 5, 400
 """The confidence of whole runs is fitted on fewer folds and at most so many runs, because it takes long."""
-RESAMPLES = 2_000
+RESAMPLES = SPLITS = 2_000
+TASKS_OF_A_SPLIT, DELTA = 300, 0.1
 RISKS = (0.05, 0.1)
 SEED = 0
 
@@ -316,6 +319,37 @@ def auroc_within(confidence: Any, labels: Any, agents: Any) -> float:
     return won / pairs if pairs else float("nan")
 
 
+def broken_promises(found: Predictions) -> dict[str, Any]:
+    """How often thresholds break their promise, with the recorded tasks as the whole population: samples of tasks are drawn with replacement.
+
+    The promise is about an action of a task drawn at random, as the thresholds count one action of each task. So the true risk weights
+    each task once.
+    """
+    confidence, labels, tasks = found.confidence["learned"].round(3), found.labels, found.tasks
+    own = 1 / np.bincount(tasks)[tasks]
+    random, places = (
+        np.random.default_rng(SEED),
+        [np.flatnonzero(tasks == task) for task in range(int(tasks.max()) + 1)],
+    )
+    broken = dict.fromkeys(map(str, RISKS), 0)
+    used = dict.fromkeys(broken, 0)
+    for draw in range(SPLITS):
+        drawn = random.integers(0, len(places), TASKS_OF_A_SPLIT)
+        chosen = np.concatenate([places[task] for task in drawn])
+        groups = np.repeat(np.arange(len(drawn)), [len(places[task]) for task in drawn])
+        for risk in RISKS:
+            promised = risk_thresholds(
+                confidence[chosen], labels[chosen], {"silent": risk}, groups=groups.tolist(), seed=draw
+            )
+            silent = confidence >= promised.thresholds.silent
+            used[str(risk)] += bool(silent.any())
+            broken[str(risk)] += bool(silent.any() and np.average(1 - labels[silent], weights=own[silent]) > risk)
+    return {
+        risk: {"broken": broken[risk] / SPLITS, "used": used[risk] / SPLITS, "allowed": DELTA, "splits": SPLITS}
+        for risk in broken
+    }
+
+
 def figures_of(confidence: Any, labels: Any, tasks: Any) -> dict[str, Any]:
     found = assess(confidence, labels, clusters=tasks.tolist())
     return {"auroc": found.auroc, "auroc_interval": found.intervals["auroc"], "brier": found.brier, "ece": found.ece}
@@ -372,7 +406,7 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="alarms, learned; default both")
+    parser.add_argument("parts", nargs="*", help="alarms, learned, and splits with it; default the first two")
     parser.add_argument("--data", type=Path, default=DATA / "actions")
     parser.add_argument("--only", help="the one source to learn on")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
@@ -398,9 +432,24 @@ def main(arguments: list[str] | None = None) -> None:
         for action in actions:
             if action.right is not None and chosen.only in {None, action.source}:
                 labelled.setdefault(action.source, []).append(action)
-        report["sources"] = {name: source_row(predict(members)) for name, members in labelled.items()}
+        predictions = {name: predict(members) for name, members in labelled.items()}
+        report["sources"] = {name: source_row(found) for name, found in predictions.items()}
         if not chosen.json:
             print_sources(report["sources"])
+        if "splits" in parts:
+            _risk.ladder = functools.cache(_risk.ladder)  # the same for every sample of one size
+            report["splits"] = {name: broken_promises(found) for name, found in predictions.items()}
+            if not chosen.json:
+                rows = [
+                    (name, risk, f"{each['used']:.1%}", f"{each['broken']:.2%}")
+                    for name, risks in report["splits"].items()
+                    for risk, each in risks.items()
+                ]
+                print_table(
+                    f"Promises of {SPLITS:,} samples of {TASKS_OF_A_SPLIT} tasks (delta {DELTA})",
+                    ("source", "risk", "some action is silent", "promise broken"),
+                    rows,
+                )
     if chosen.json:
         print(json.dumps(report, indent=1))
 

@@ -225,7 +225,7 @@ class ActionRegression(StrictFields):
     features: dict[str, Figures]
     tools: Annotated[dict[str, LogOdds], Field(min_length=1)]
     models: Annotated[dict[str, LogOdds], Field(min_length=1)]
-    calibration: CalibrationFields = CalibrationFields(slope=1.0, offset=0.0)
+    calibration: CalibrationFields
 
     @field_validator("features")
     @classmethod
@@ -265,6 +265,7 @@ class ActionRegression(StrictFields):
             features=dict(zip(names, np.vstack([figures, own]).T.tolist(), strict=True)),
             tools=dict(zip(tools, of_tools.tolist(), strict=True)),
             models=dict(zip(models, (CONTEXT * of_models).tolist(), strict=True)),
+            calibration=CalibrationFields(slope=1.0, offset=0.0),
         )
 
     def parts(self, rows: _Rows) -> Floats:
@@ -459,13 +460,9 @@ def fit_action_features(
         slope, offset = fit_calibration(logits[seen], right[seen], counted[seen])
         confidence[test] = probability(slope * logits[test] + offset)
     confidence = samples.cap(confidence)
-    gains = counted * ((by_rate - right) ** 2 - (confidence - right) ** 2)
-    per_task = np.bincount(tasks, gains)
-    gain = float(gains.sum() / counted.sum())
-    deviation = float(np.sqrt(np.sum((per_task - per_task.mean()) ** 2)))
-    error = math.sqrt(len(per_task) / (len(per_task) - 1)) * deviation / float(counted.sum())
+    gain = float(np.average((by_rate - right) ** 2 - (confidence - right) ** 2, weights=counted))
     if gain <= 0:
-        reason = f"out of fold its Brier score is not below that of the tools' rates (by {gain:.4f}, standard error {error:.4f})"
+        reason = f"out of fold its Brier score is not below that of the tools' rates (by {gain:.4f})"
         return samples.model(None, gain, reason, by_rate)
     slope, offset = fit_calibration(logits[first], right[first], counted[first])
     regression = ActionRegression.fit(samples.rows.take(first), right[first], counted[first], penalty)

@@ -12,6 +12,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
+from grace_kp.calibrate._actions import recorded_features
 from grace_kp.testing import ScriptedJudge, ScriptedReviewer, capture
 from grace_kp.testing import make_grace as make_runtime
 from tests.calibrate.examples import drawn_runs
@@ -640,3 +641,13 @@ def test_nothing_in_a_run_makes_a_gate_milder(judging):
         with contextlib.suppress(gk.GateError):
             pay(5_000)
     assert captured.only.decisions[0].score <= plain.score
+
+
+def test_a_gate_sees_of_an_action_what_a_fit_sees(judging):
+    """The confidence of each gate is that of its recorded action."""
+    trace = pay_bills(make_grace(profile=judging), 12, 900_000, 12, 40, failing=True)
+    document = {**trace.to_dict(), "grace": {**trace.grace}}
+    seen = [recorded_features(document, place) for place in range(4)]
+    assert [round(judging.action.predict(each), 3) for each in seen] == [each.score for each in trace.decisions]
+    assert seen[2].as_dict()["repeats"]
+    assert trace.decisions[2].score <= judging.action.repeat_rate
