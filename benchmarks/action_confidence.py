@@ -13,12 +13,14 @@ import functools
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from _labelled_runs import DATA, lines
 from _measure import print_table
 
+import grace_kp as gk
 from grace_kp import ConfidenceCalculator
 from grace_kp import calibrate as cal
 from grace_kp.calibrate import _risk
@@ -28,6 +30,7 @@ from grace_kp.calibrate._risk import risk_thresholds
 from grace_kp.calibrate._samples import group_folds
 from grace_kp.confidence import ALARMS, ActionFeatures, ActionHistory, factors_from_trace
 from grace_kp.errors import GraceError
+from grace_kp.record import history_of
 from grace_kp.trace import from_openai_messages
 
 if TYPE_CHECKING:
@@ -404,19 +407,77 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
     )  # fmt: skip
 
 
+def costs() -> dict[str, float]:
+    """What the history of a live run costs a gate: processor milliseconds per KB of what is new, and for one small new call."""
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None)
+    random = np.random.default_rng(SEED)
+    letters = [*"abcdefghijklmnopqrstuvwxyz"]
+    words = ["".join(random.choice(letters, 6)) for _ in range(2_000)] + [
+        "2024-05-14",
+        "1,200.00",
+        "please",
+        "invoice",
+    ] * 10
+
+    @grace.tool
+    def look(number: int, size: int) -> dict[str, Any]:
+        text = " ".join(random.choice(words, size // 7).tolist())
+        return {"id": f"acc-{number}", "note": text}
+
+    def waits(times: int) -> list[float]:
+        found = []
+        for number in range(times):
+            start = thread_time()
+            history = history_of(run)
+            assert history is not None
+            history.features("pay", {"account_id": f"acc-{number}", "amount": 1200, "note": "for the invoice of May"})
+            found.append((thread_time() - start) * 1e3)
+            look(1000 + number, 100)
+        return found
+
+    with grace.run("Pay nothing") as run:
+        waits(1)  # the modules are loaded
+    with grace.run("Pay the invoices") as run:
+        for number in range(200):
+            look(number, 4_000)
+        size = sum(len(str(event.result)) for event in run.events[::2]) / 1000
+        cold = waits(1)[0]
+        warm = waits(101)[1:]
+    grace.close()
+    return {
+        "kb": size,
+        "ms_per_kb": cold / size,
+        "ms_warm": float(np.median(warm)),
+        "ms_warm_p95": float(np.quantile(warm, 0.95)),
+    }
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="alarms, learned, and splits with it; default the first two")
+    parser.add_argument(
+        "parts", nargs="*", help="alarms, learned, cost, and splits with learned; default the first three"
+    )
     parser.add_argument("--data", type=Path, default=DATA / "actions")
     parser.add_argument("--only", help="the one source to learn on")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     chosen = parser.parse_args(arguments)
-    parts = chosen.parts or ["alarms", "learned"]
+    parts = chosen.parts or ["alarms", "learned", "cost"]
+    report: dict[str, Any] = {}
+    if "cost" in parts:
+        report["cost"] = costs()
+        if not chosen.json:
+            print_table(
+                "Cost of the history of a live run",
+                tuple(report["cost"]),
+                [tuple(f"{value:.3g}" for value in report["cost"].values())],
+            )
+    if parts == ["cost"]:
+        print(json.dumps(report, indent=1) if chosen.json else "", end="")
+        return
     if not all((chosen.data / f"{name}.jsonl.gz").exists() for name in FILES):
         print(f"there are no labelled actions in {chosen.data}; name their folder with --data")
         return
     actions = list(read_actions(chosen.data))
-    report: dict[str, Any] = {}
     if "alarms" in parts:
         report["alarms"] = alarm_rows(actions)
         suites = sorted({action.suite for action in actions if action.source == BENIGN})

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_KEPT = 20_000
 """Events of nested runs that have ended which the outermost run keeps until a gate asks."""
 LOST = "what a run inside or around this one recorded was released before a gate asked"
+UNTOLD = "the instructions that the model was given before this run was resumed are not known"
 UNREAD = "what the run has seen could not be read"
 
 
@@ -35,9 +36,9 @@ def history_of(run: Run | None) -> ActionHistory | None:
     """
     if run is None:
         return None
-    survey_of(run)  # finds the earlier parts of resumed runs, which may wait, so not under the lock
     from grace_kp.confidence import ActionHistory
 
+    attempt("looking for earlier parts of runs", lambda: survey_of(run))  # may wait, so not under the lock
     root = root_of(run)
     with root.owner.lock:
         sight = _sight_of(root)
@@ -45,6 +46,7 @@ def history_of(run: Run | None) -> ActionHistory | None:
             sight.history = ActionHistory()
         history = sight.history
     with history.lock:
+        sight.kept = 0
         if not attempt("reading what a run has seen", lambda: sight.read(root, history)):
             history.index.add_gap(UNREAD)
     return history
@@ -98,7 +100,7 @@ class Sight:
             else:
                 run.sight = reader
                 reader.events = kept if isinstance(kept, list) else None
-                self.is_lost |= kept is LOST
+                self.is_lost |= kept is LOST or (isinstance(kept, _Reader) and kept.events is not None)
         for gap in (*lost_evidence(run, run.owner), *((LOST,) if self.is_lost else ())):
             history.index.add_gap(gap)
         reader.advance_in(run)
@@ -120,7 +122,7 @@ class _AsIs(Redactor):
 class _Reader(StepBuilder):
     """How far one run has been read. It does not hold its run."""
 
-    __slots__ = ("begun", "events", "history", "objective", "order", "preamble", "reading", "sight")
+    __slots__ = ("begun", "events", "forgotten", "history", "objective", "order", "preamble", "reading", "sight")
 
     def __init__(self, run: Run, sight: Sight, history: ActionHistory) -> None:
         from grace_kp.confidence import RunReader
@@ -138,15 +140,15 @@ class _Reader(StepBuilder):
         first = run
         while first.via is not None and first.via.run.events[:1] == [first.via]:
             first = first.via.run
-        root = first if first.via is None else None
-        self.objective = (
-            None if root is None else root.objective if root.earlier is None else root.earlier["task"]["objective"]
-        )
+        is_agent = first.via is None and first.spec.kind == AGENT and first.via_trace is None
+        objective = first.objective if first.earlier is None else first.earlier["task"]["objective"]
+        self.objective = objective if is_agent else None
         """That of the outermost run; None for a nested run before which an agent may have seen something."""
-        if root is run:
-            is_agent = run.spec.kind == AGENT and run.via_trace is None
-            history.add_objective(self.objective, run.name, is_agent=is_agent)
-        self.preamble = 0
+        if run.via is None:
+            history.add_objective(objective, run.name, is_agent=is_agent)
+        if run.earlier is not None and not run.preamble and (run.earlier.get("grace") or {}).get("model_calls"):
+            history.index.add_gap(UNTOLD)
+        self.preamble = self.forgotten = 0
         self.order = history.index.mark()
         """The place of what the agent was told first."""
 
@@ -158,10 +160,13 @@ class _Reader(StepBuilder):
             self._take(event)
             if isinstance(event, Call):
                 self.begun[f"c{self.number(event)}"] = event
-        earlier = run.earlier or {}
-        nested = {each["id"]: each for found in (run.earlier_nested or {}).values() for each in found if each}
-        decisions = [*((earlier.get("grace") or {}).get("decisions") or ()), *run.decisions]
-        self.reading.read(self.steps, self.calls, decisions, lambda call: self._inside(call, nested))
+        before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
+        self.history.index.at = None
+        self.reading.read(self.steps, self.calls, [*before, *run.decisions], self._inside)
+        for step in self.steps[self.forgotten :]:  # what the index holds is not held twice
+            step.pop("content", None)
+            step.pop("input", None)
+        self.forgotten = len(self.steps)
         for name, call in list(self.begun.items()):
             inner, has_ended = call.child, call.status is not None
             if inner is not None:
@@ -169,6 +174,8 @@ class _Reader(StepBuilder):
                 self.sight.read(inner, self.history)  # it may go on after its call
             if has_ended:
                 del self.begun[name]
+        if self.events and not self.begun:
+            self.events = []
         self.history.index.at = self.order
         for words in (run.preamble or [])[self.preamble :]:
             self.preamble += 1
@@ -178,8 +185,8 @@ class _Reader(StepBuilder):
                 words(self.history.index, self.objective)
         self.history.index.at = None
 
-    def _inside(self, entry: Mapping[str, Any], nested: Mapping[str, Mapping[str, Any]]) -> bool | None:
+    def _inside(self, entry: Mapping[str, Any]) -> bool | None:
         call = self.begun.get(entry["call_id"])
         if call is None:  # from before the run was resumed
-            return self.history.read_nested(entry.get("child"), nested)
+            return False if "child" in entry else None
         return None if call.child is None else self.sight.read(call.child, self.history)

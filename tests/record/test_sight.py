@@ -207,6 +207,31 @@ def test_a_gate_inside_a_nested_agent_sees_what_is_around_it(grace):
     assert [["text", "user", "nowhere"]] == found
 
 
+def test_the_order_holds_around_nested_runs(grace):
+    """An agent that passed a value on before instructions with it were read did not follow them."""
+    found = []
+
+    @grace.tool
+    def read():
+        return INJECTED
+
+    @grace.agent
+    def expert(account_id):
+        read()
+
+    @grace.agent
+    def agent(question):
+        grace.thought("hm")
+        expert(IBAN)
+        grace.thought("hm")
+        expert("acc-1")
+        history = history_of(current_run())
+        found.append(alarms(history, account_id=IBAN))
+
+    agent("Pay the rent")
+    assert [[]] == found
+
+
 def test_a_nested_run_that_was_stored_is_still_known(grace):
     @grace.tool
     def look():
