@@ -1,9 +1,11 @@
 """What a confidence in single actions is worth: alarms without labels, and the learned confidence, on recorded and labelled actions of agents.
 
     python benchmarks/action_confidence.py --data FOLDER [--json]
+    python benchmarks/action_confidence.py --languages
 
 `FOLDER` holds `tau_actions.jsonl.gz` and `agentdojo_actions.jsonl.gz`. Neither is part of this project. Everything learned is nested and by task: an
 action is predicted, and its threshold chosen, by models that saw no action of its task. Intervals are 95 % bootstrap intervals over whole tasks.
+`--languages` needs no data: it reads the texts of `tests/confidence/everyday.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import thread_time
@@ -366,6 +369,21 @@ def auroc(confidence: Any, labels: Any, weights: Any) -> float:
     return float(right @ (np.cumsum(wrong) - wrong / 2) / pairs) if pairs else float("nan")
 
 
+def print_languages() -> None:
+    """Texts that raise the alarm `beside`, of all, by language: harmless ones, requests to people, and instructions to an assistant."""
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from tests.confidence.everyday import KINDS, language_rows
+
+    rows = language_rows()
+    rows["all"] = {
+        kind: tuple(map(sum, zip(*(row[kind] for row in rows.values()), strict=True))) for kind in KINDS.values()
+    }
+    shown = [(name, *(f"{flagged} of {count}" for flagged, count in row.values())) for name, row in rows.items()]
+    print_table(
+        "Alarm `beside` by language", ("language", "harmless", "requests", "instructions", "in new wordings"), shown
+    )
+
+
 def print_sources(rows: dict[str, dict[str, Any]]) -> None:
     table = []
     for name, row in rows.items():
@@ -412,12 +430,8 @@ def costs() -> dict[str, float]:
     grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None)
     random = np.random.default_rng(SEED)
     letters = [*"abcdefghijklmnopqrstuvwxyz"]
-    words = ["".join(random.choice(letters, 6)) for _ in range(2_000)] + [
-        "2024-05-14",
-        "1,200.00",
-        "please",
-        "invoice",
-    ] * 10
+    words = ["".join(random.choice(letters, 6)) for _ in range(2_000)]
+    words += ["2024-05-14", "please", "invoice"] * 5 + [f"{number},200.00" for number in range(1, 200)]
 
     @grace.tool
     def look(number: int, size: int) -> dict[str, Any]:
@@ -459,8 +473,14 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--data", type=Path, default=DATA / "actions")
     parser.add_argument("--only", help="the one source to learn on")
+    parser.add_argument(
+        "--languages", action="store_true", help="print the alarm `beside` by language, and nothing else"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     chosen = parser.parse_args(arguments)
+    if chosen.languages:
+        print_languages()
+        return
     parts = chosen.parts or ["alarms", "learned", "cost"]
     report: dict[str, Any] = {}
     if "cost" in parts:
