@@ -103,7 +103,7 @@ def calibrate_actions(
     tools = [each.tool for each in tested]
     by_tool, sure = found.tool_thresholds(promise, tools), None
     if per_tool and by_tool:
-        sure, own = strictest(by_tool), {name: each.thresholds for name, each in by_tool.items()}
+        sure, own = strictest(by_tool, promise), {name: each.thresholds for name, each in by_tool.items()}
         found = replace(found, profile=found.profile.with_action(replace(model, thresholds=own)))
     calibration = found.calibration(promise, sample, notes, [{"tool": tool} for tool in tools], holdout, sure)
     return replace(calibration, tools=by_tool, predictors=predictors_of(rows, labels, groups, seed))

@@ -383,10 +383,8 @@ def predictors_of(
     kept = np.flatnonzero(np.isin(labels, (0, 1))).tolist()
     if not kept:
         return ()
-    wrong, tasks = (
-        labels[kept] == 0,
-        np.unique(group_numbers("groups", groups, len(labels))[0][kept], return_inverse=True)[1],
-    )
+    wrong, numbers = labels[kept] == 0, group_numbers("groups", groups, len(labels))[0]
+    tasks = np.unique(numbers[kept], return_inverse=True)[1]
     values = np.array(
         [[*actions[place].values, any(each.name == "nowhere" for each in actions[place].alarms)] for place in kept]
     )

@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -280,14 +281,12 @@ def labels(
         InvalidRecord: the file cannot be opened. A run in it that cannot be read is left out and counted.
     """
     wanted = checked_sources(sources)
-    return gather(
+    return collect(
         store,
         conditions,
-        in_store=lambda opened: _in_store(opened, wanted, volunteered, conditions),
-        in_file=lambda path: _gather_labels(
-            read_labelled(path, sources=wanted, volunteered=volunteered), wanted, volunteered
-        ),
-        in_list=lambda runs: _gather_labels(runs, wanted, volunteered),
+        partial(_gather_labels, sources=wanted, volunteered=volunteered),
+        partial(read_labelled, sources=wanted, volunteered=volunteered),
+        narrows=needs_feedback(wanted),
     )
 
 
@@ -308,16 +307,18 @@ def thin(labelled: Labels, seed: int = 0) -> Labels:
     return replace(kept, weights=[1.0] * len(kept.weights))
 
 
-def gather(
-    source: object,
+def collect(
+    source: Any,
     conditions: Mapping[str, Any],
+    gather: Callable[[Iterable[Any]], T],
+    read: Callable[[str], Iterable[Any]],
     *,
-    in_store: Callable[[Store], T],
-    in_file: Callable[[str], T],
-    in_list: Callable[[Iterable[Any]], T],
+    narrows: bool = False,
 ) -> T:
-    """Gather labels from a store, a `Grace`, the URL or path of a store, the path of a file, or runs. Only a store takes conditions."""
-    opened: Any = source
+    """Return what `gather` makes of the runs of a store, a `Grace`, the URL or path of a store, the path of a file, which is `read`, or a list.
+
+    `narrows` states that runs without feedback have no label, so that they need not be read. Only a store takes conditions.
+    """
     if isinstance(source, str | os.PathLike):
         place = os.fspath(source)
         scheme, colon, _ = place.partition(":")
@@ -325,21 +326,26 @@ def gather(
         if not is_url and not _is_database(Path(place).expanduser()):
             if conditions:
                 raise ValueError(f"conditions such as {min(conditions)} select runs of a store, and {place} is none")
-            return in_file(place)
+            return gather(read(place))
         opened = open_store(place if is_url else f"sqlite:///{Path(place).expanduser().absolute()}", create=False)
         try:
-            return in_store(opened)
+            return collect(opened, conditions, gather, read, narrows=narrows)
         finally:
             opened.close()
-    if not callable(getattr(opened, "iterate", None)) and callable(getattr(opened, "flush", None)):
-        opened = opened.store  # of a Grace, which writes what waits
-    if callable(getattr(opened, "iterate", None)):
-        return in_store(opened)
+    if not callable(getattr(source, "iterate", None)) and callable(getattr(source, "flush", None)):
+        source = source.store  # of a Grace, which writes what waits
+    if callable(getattr(source, "iterate", None)):
+        has_feedback = callable(getattr(source, "put_feedback", None))
+        if not narrows or not has_feedback or {"feedback", "feedback_source"} & conditions.keys():
+            return gather(source.iterate(**conditions))
+        found: Any = gather(source.iterate(**conditions, feedback=True))
+        narrowed: T = found._leave_out(NO_LABEL, source.count(**conditions, feedback=False))
+        return narrowed
     if not isinstance(source, Iterable) or isinstance(source, Mapping):
         raise TypeError(f"labels takes a store, a Grace, a URL, a path or traces (got {type(source).__name__})")
     if conditions:
         raise ValueError(f"conditions such as {min(conditions)} select runs of a store, not of a list or file")
-    return in_list(source)
+    return gather(source)
 
 
 def _is_database(path: Path) -> bool:
@@ -348,20 +354,6 @@ def _is_database(path: Path) -> bool:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError:
         return False  # the reader of runs gives the reason
-
-
-def _in_store(
-    store: Store, sources: tuple[str, ...] | None, volunteered: bool, conditions: Mapping[str, Any]
-) -> Labels:
-    narrows = (
-        needs_feedback(sources)
-        and callable(getattr(store, "put_feedback", None))
-        and not {"feedback", "feedback_source"} & conditions.keys()
-    )
-    if not narrows:
-        return _gather_labels(store.iterate(**conditions), sources, volunteered)
-    found = _gather_labels(store.iterate(**conditions, feedback=True), sources, volunteered)
-    return found._leave_out(NO_LABEL, store.count(**conditions, feedback=False))
 
 
 def _gather_labels(runs: Iterable[Any], sources: tuple[str, ...] | None, volunteered: bool) -> Labels:

@@ -189,29 +189,30 @@ def _group_table(kind: str, found: Mapping[str, Assessment], nouns: str) -> str:
 
 def _of_actions(calibration: Calibration) -> list[str]:
     """Return what holds for each tool alone, and what predicts errors."""
-    levels = [each.level for each in calibration.levels]
     tools = [(name, f"{each.n:,}", *(level.state for level in each.levels)) for name, each in calibration.tools.items()]
     needed = (
         "Where the labels of a tool show that it keeps the promise on its own, the confidence from which it does; else about how many more "
         "labels it needs, each of another task, if the shares of errors stay as they are."
     )
-    rows = [
-        (
-            each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds,
-        )
-        for each in calibration.predictors
-    ]  # fmt: skip
-    header = ("feature", "actions with it", "wrong with it", "wrong without", "odds ratio of an error")
+    found = calibration.predictors
+    rows = [(each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds) for each in found]
     text = (
         "A figure counts as a feature where it is above its median. The odds ratio is 1 where a feature says nothing, and its 95 % interval "
         f"rests on resamples of whole tasks. Of {len(rows):,} features about {math.ceil(0.05 * len(rows)):,} have an interval without 1 by chance."
     )
-    more = rows[MAX_PREDICTORS:]
-    rest = f"<details><summary>{len(more):,} more features</summary>{table(header, more)}</details>" if more else ""
+    of_tools = _folded(("tool", "labels", *calibration.promise.risks), tools, MAX_WEIGHTS, "more tools")
+    header = ("feature", "actions with it", "wrong with it", "wrong without", "odds ratio of an error")
     return [
-        f"<h2>Labels still needed, by tool</h2><p>{safe(needed)}</p>{table(('tool', 'labels', *levels), tools, words={'tool'})}",
-        f"<h2>What predicts errors</h2><p>{safe(text)}</p>{table(header, rows[:MAX_PREDICTORS])}{rest}",
+        f"<h2>Labels still needed, by tool</h2><p>{safe(needed)}</p>{of_tools}",
+        f"<h2>What predicts errors</h2><p>{safe(text)}</p>{_folded(header, rows, MAX_PREDICTORS, 'more features')}",
     ]
+
+
+def _folded(header: Sequence[str], rows: Sequence[Sequence[str]], shown: int, noun: str) -> str:
+    """Return a table whose rows beyond some can be unfolded."""
+    rest = rows[shown:]
+    more = f"<details><summary>{len(rest):,} {noun}</summary>{table(header, rest)}</details>" if rest else ""
+    return f"{table(header, rows[:shown], words=set(header[:1]))}{more}"
 
 
 def _weights(calibration: Calibration) -> list[str]:
@@ -228,9 +229,8 @@ def _weights(calibration: Calibration) -> list[str]:
         "Each row says what one step of a feature does to the odds of being right, with all other features unchanged. The last column compares "
         "features: what a change by one standard deviation adds. Features that go together share their effect, and none of this shows a cause."
     )
-    rest = rows[MAX_WEIGHTS:]
-    more = f"<details><summary>{len(rest):,} smaller weights</summary>{table(header, rest)}</details>" if rest else ""
-    return [f"<h2>What raises and lowers it</h2><p>{safe(text)}</p>{table(header, rows[:MAX_WEIGHTS])}{more}"]
+    weights = _folded(header, rows, MAX_WEIGHTS, "smaller weights")
+    return [f"<h2>What raises and lowers it</h2><p>{safe(text)}</p>{weights}"]
 
 
 def _fitted_on(calibration: Calibration) -> str:

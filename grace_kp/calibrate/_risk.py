@@ -68,12 +68,8 @@ class Promise:
         object.__setattr__(self, "risks", checked_risks(self.risks))
         check_inside("delta", self.delta)
         moments = ("action",) if self.unit == "action" else MOMENTS
-        fields = (
-            ("promise", self.kind, (SELECTIVE, OVERALL)),
-            ("unit", self.unit, UNITS),
-            ("moment", self.moment, moments),
-        )
-        for name, value, known in fields:
+        known_by = {"promise": (SELECTIVE, OVERALL), "unit": UNITS, "moment": moments}
+        for (name, known), value in zip(known_by.items(), (self.kind, self.unit, self.moment), strict=True):
             if value not in known:
                 raise ValueError(f"{name} must be {' or '.join(known)} (got {value!r:.60})")
 
@@ -231,13 +227,17 @@ def allowed_thresholds(
         milder = found[level] = min(milder, find(risk, share))
     counts = {level: sample.at(threshold) for level, threshold in found.items()}
     bounds: dict[str, float | None] = {}
-    more: dict[str, int | None] = dict.fromkeys(counts, 0)
+    more: dict[str, int | None] = {}
     for level, (n, errors) in counts.items():
         trials = n if promise == SELECTIVE else len(scores)
         bounds[level] = None if found[level] == math.inf else upper_bound(errors, trials, share)
         if found[level] == math.inf:
             more[level] = sample.more_labels(checked[level], share, promise)
             notes.append(_lacking(level, sample.n, checked[level], share, more[level]))
+    lacking = 0.0  # a level needs at least as many as a milder one
+    for level in reversed(more):
+        lacking = max(lacking, math.inf if more[level] is None else more[level] or 0)
+        more[level] = None if lacking == math.inf else int(lacking)
     return RiskThresholds(
         thresholds=_order_levels(found),
         coverage={level: n / max(1, len(scores)) for level, (n, _) in counts.items()},
@@ -248,7 +248,7 @@ def allowed_thresholds(
         risks=checked,
         delta=delta,
         promise=promise,
-        more=more,
+        more={level: more.get(level, 0) for level in checked},
     )
 
 
@@ -285,33 +285,27 @@ def tool_thresholds(
         own, share = rows[number], promise.delta / (tested + (place >= tested))
         if len(own):
             weighed = None if inverse is None else inverse[own]
-            found[names[number]] = risk_thresholds(
-                scores[own],
-                labels[own],
-                promise.risks,
-                share,
-                promise.kind,
-                groups=tasks[own],
-                weights=weighed,
-                seed=seed,
+            kept, notes = independent(labels[own], tasks[own], weighed, seed)
+            own = own[kept]
+            found[names[number]] = allowed_thresholds(
+                scores[own], labels[own], dict(promise.risks), share, promise.kind, notes
             )
     return found
 
 
-def strictest(tools: Mapping[str, RiskThresholds]) -> RiskThresholds:
+def strictest(tools: Mapping[str, RiskThresholds], promise: Promise) -> RiskThresholds:
     """Return at each level the strictest threshold of any tool, for tools without labels, with the counts of all tools under their own."""
-    found = list(tools.values())
-    n, levels = sum(each.n for each in found), found[0].risks
+    found, n = list(tools.values()), sum(each.n for each in tools.values())
     return RiskThresholds(
         thresholds=Thresholds(*(max(getattr(each.thresholds, name) for each in found) for name in LEVELS)),
-        coverage={level: sum(each.coverage[level] * each.n for each in found) / n for level in levels},
-        bounds=dict.fromkeys(levels),
+        coverage={level: sum(each.coverage[level] * each.n for each in found) / n for level in promise.risks},
+        bounds=dict.fromkeys(promise.risks),
         n=n,
         notes=(),
-        errors={level: sum(each.errors[level] for each in found) for level in levels},
-        risks=levels,
-        delta=sum(each.delta for each in found),
-        promise=found[0].promise,
+        errors={level: sum(each.errors[level] for each in found) for level in promise.risks},
+        risks=promise.risks,
+        delta=promise.delta,
+        promise=promise.kind,
     )
 
 

@@ -1,4 +1,4 @@
-"""`grace-kp feedback`: label runs as right or wrong, one by one or from a file."""
+"""`grace-kp feedback`: label runs and their actions as right or wrong, one by one or from a file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def feedback(
         typer.Option(
             "--file",
             metavar="FILE",
-            help="Labels as CSV or JSON lines: trace_id, correct, and optionally source, by, note, probability, program.",
+            help="Labels as CSV or JSON lines: trace_id, correct, and optionally source, by, note, probability, program, action.",
         ),
     ] = None,
     source: Annotated[
@@ -49,12 +49,20 @@ def feedback(
     probability: Annotated[
         float | None, typer.Option(help="Probability with which the run was chosen to be labelled.")
     ] = None,
+    action: Annotated[
+        str | None,
+        typer.Option(
+            help="Label this action of the run: the id of its decision, approval or tool call, or its number."
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """State whether a run was right. The label is stored with its trace, next to earlier ones. Of the labels with a name, the newest counts.
+    """State whether a run, or with --action one of its gated actions, was right. The label is stored with its trace, next to earlier ones. Of the labels with a name, the newest counts.
 
     Example: grace-kp feedback last wrong --by ana --note "refunded the wrong order"
+
+    Example: grace-kp feedback last wrong --action 2 --by ana
 
     Example: grace-kp feedback --file labels.csv --source test
     """
@@ -63,35 +71,45 @@ def feedback(
 
     if (file is None) == (id is None or correct is None) or (file is not None and id is not None):
         raise ValueError("feedback needs a trace id and a label, or --file")
+    if file is not None and action is not None:
+        raise ValueError("--action belongs to one label; the rows of a file have a column action")
     target = open_chosen_store(store, must_exist=True)
     stated = {"source": source, "by": by, "note": note, "probability": probability}
     stated["identifiers"] = PrivacyLevel(Settings.load().privacy_level).hides_identifiers
     try:
         if file is None:
-            _label(target, str(id), str(correct), stated, as_json=as_json)
+            _label(target, str(id), str(correct), stated, action, as_json=as_json)
         else:
             _label_all(target, file, stated, as_json=as_json)
     finally:
         target.close()
 
 
-def _label(store: Store, name: str, correct: str, stated: dict[str, Any], *, as_json: bool) -> None:
+def _label(store: Store, name: str, correct: str, stated: dict[str, Any], action: str | None, *, as_json: bool) -> None:
     import json
 
-    from grace_kp.runtime import add_feedback, audit_problem, feedback_entry, stated_correct
+    from grace_kp.runtime import (
+        add_feedback,
+        audit_problem,
+        feedback_entry,
+        mark_action,
+        resolve_action,
+        stated_correct,
+    )
 
     label: Any = stated_correct(correct)
     if isinstance(label, str):
         raise ValueError(f"the label must be correct, wrong, or a number from 0 to 1 (got {label!r:.60})")
-    feedback_entry("kp:trace:checked-before-the-look-up", label, **stated)
-    entry = feedback_entry(find(store, name).id, label, **stated)
+    mark_action(feedback_entry("kp:trace:checked-before-the-look-up", label, **stated), action)
+    entry = resolve_action(store, mark_action(feedback_entry(find(store, name).id, label, **stated), action))
     problem = audit_problem(store, entry)
     if problem:
         raise ValueError(problem.replace("probability=…", "--probability"))
     if add_feedback(store, [entry]):
         raise GraceError(f"no trace {name!r}: it has just been deleted")
     document = {"trace_id": entry.trace, **json.loads(entry.data)}
-    put_outcome(document, f"stored feedback on {clean(entry.trace)}", as_json=as_json)
+    what = f"the action {clean(entry.action)} of " if entry.action else ""
+    put_outcome(document, f"stored feedback on {what}{clean(entry.trace)}", as_json=as_json)
 
 
 def _label_all(store: Store, file: str, stated: dict[str, Any], *, as_json: bool) -> None:

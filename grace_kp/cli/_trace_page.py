@@ -82,7 +82,7 @@ class Sheet:
             if place or self._full:
                 put(out, "")
             self._decision(mapping(decision))
-        self._feedback(items(grace.get("feedback")))
+        self._feedback([*items(grace.get("feedback")), *items(grace.get("action_feedback"))])
         self._family(trace, grace)
 
     def _feedback(self, entries: list[Any]) -> None:
@@ -227,7 +227,14 @@ def _describe_label(entry: dict[str, Any]) -> str:
         return ""
     correct = entry["correct"]
     facts = ["correct" if correct is True else "wrong" if correct is False else _words(correct)]
-    for name, before in (("source", ""), ("by", "by "), ("program", ""), ("at", ""), ("probability", "probability ")):
+    for name, before in (
+        ("action", "action "),
+        ("source", ""),
+        ("by", "by "),
+        ("program", ""),
+        ("at", ""),
+        ("probability", "probability "),
+    ):
         if name == "program":
             facts += ["a program"] if entry.get("program") else []
         elif name in entry:

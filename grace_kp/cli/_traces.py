@@ -50,6 +50,8 @@ traces = typer.Typer(no_args_is_help=True, help="List, show, import and export s
 
 MAX_BATCH = 200
 MAX_BATCH_BYTES = 16 << 20
+LABEL_FIELDS = {"feedback", "action_feedback"}
+"""The fields of `grace` that hold labels of the run, and of its actions."""
 
 
 def _only(runs: str, *names: str, **limits: Any) -> Any:
@@ -277,8 +279,9 @@ def _prepare_import(run: FileRun, how: Assessor) -> dict[str, Any]:
     is_scored = is_native(run.document) and not {"confidence", "value"}.isdisjoint(run.trace.grace or ())
     document = run.trace.to_dict() if is_scored else assess_trace(run.trace, how)
     source = IMPORT + label(printable("stdin" if run.file == "-" else Path(run.file).name))
-    labels = [{**entry, "source": source} for entry in _labels_of(document)]
-    document["grace"].update({"imported": True, **({"feedback": labels} if "feedback" in document["grace"] else {})})
+    document["grace"]["imported"] = True
+    for name in LABEL_FIELDS & document["grace"].keys():
+        document["grace"][name] = [{**entry, "source": source} for entry in _labels_of(document, name)]
     redacted: dict[str, Any] = redact_value(document, identifiers=run.trace.metadata.privacy_level != "private")
     return redacted
 
@@ -301,17 +304,21 @@ def _conflict(store: Store, stored: ReasoningTrace | None, trace: ReasoningTrace
 
 def _is_same(stored: dict[str, Any], *read: dict[str, Any]) -> bool:
     """Return whether a file holds the stored run, without other labels."""
-    known, stated = (_labels_of(document, source="", at="") for document in (stored, read[-1]))
+    known, stated = (
+        [label for name in LABEL_FIELDS for label in _labels_of(document, name, source="", at="")]
+        for document in (stored, read[-1])
+    )
     return _content(stored) in map(_content, read) and all(label in known for label in stated)
 
 
-def _labels_of(document: dict[str, Any], **fixed: str) -> list[dict[str, Any]]:
-    entries = (document.get("grace") or {}).get("feedback")
+def _labels_of(document: dict[str, Any], name: str, **fixed: str) -> list[dict[str, Any]]:
+    entries = (document.get("grace") or {}).get(name)
     return [{**entry, **fixed} for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def _content(document: dict[str, Any]) -> dict[str, Any]:
-    grace, metadata = {**(document.get("grace") or {}), "feedback": None, "imported": None}, document["metadata"]
+    ignored = dict.fromkeys((*LABEL_FIELDS, "imported"))
+    grace, metadata = {**(document.get("grace") or {}), **ignored}, document["metadata"]
     if grace.get("created_from") in {"file", "unknown"}:  # the time is that of the file, which a copy changes
         grace, metadata = {**grace, "created_from": None}, {**metadata, "created_at": None}
     return {**document, "grace": grace, "metadata": metadata}

@@ -39,7 +39,8 @@ class GatedAction:
     """An action behind a gate, and its calls as the engine takes them.
 
     Arguments of a partial count like arguments of the call. `identity` names attributes that identify the method's own object, or arguments
-    whose contents are not checked. `stated` has `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
+    whose contents are not checked. `stated` has `key`, `ignore`, `sealed` and `version`, for requests in an inbox. `returned` is that of
+    each `GatedCall`.
 
     Raises:
         GateError: a generator function or a class, with the reason why it cannot be gated; or a parameter is named that does not exist.
@@ -54,6 +55,7 @@ class GatedAction:
         scope: Callable[[], GateScope],
         identity: Identifier | Mapping[str, Identifier] | None = None,
         stated: Mapping[str, Any] | None = None,
+        returned: Callable[[GatedCall, inspect.BoundArguments | None, object], object] | None = None,
     ) -> None:
         self.action, self._preset, self._preset_by_name = _unwrap(action)
         _check(self.action)
@@ -69,7 +71,7 @@ class GatedAction:
         self.terms = Terms.of(self.action, self.signature, self.hidden, stated or {}, self.injected)
         self.action = reseal(self.action, self.terms.sealed)
         self._coverage = Coverage(self.action, self.signature, self.hidden, identity, leave_out=self.terms.ignore)
-        self._policy_for, self._scope = policy_for, scope
+        self._policy_for, self._scope, self._returned = policy_for, scope, returned
         self.is_coroutine = inspect.iscoroutinefunction(self.action)
         self._schema: Mapping[str, Any] | None = None
 
@@ -126,6 +128,7 @@ class GatedAction:
             terms=self.terms,
             schema=self.schema,
             own_schema=self.schema,
+            returned=self._returned,
             lookup=lambda: self._policy_for(self.name),
         )
         if program is None and self.terms.key is None:

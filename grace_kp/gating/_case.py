@@ -233,6 +233,8 @@ class GatedCall:
     """The entry of this call in the ledger, once the engine has looked it up for the program; or its request in an inbox."""
     terms: Terms | None = None
     """How requests about the action are identified and kept; None where it cannot be asked about in an inbox."""
+    returned: Callable[[GatedCall, inspect.BoundArguments | None, object], object] | None = None
+    """Called with the arguments and the result when the action has returned. It must return at once and not raise."""
     schema: Callable[[], Mapping[str, Any]] = dict
     """Returns the JSON schema of the parameters, which edits in an inbox are checked with."""
     own_schema: Callable[[], Mapping[str, Any]] = dict

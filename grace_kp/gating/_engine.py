@@ -457,6 +457,11 @@ class FunctionCall(Execution):
         left_out = {self._case.hidden, *self._case.injected}
         return {name: value for name, value in self.consent.bound.arguments.items() if name not in left_out}
 
+    def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
+        if isinstance(outcome, Returned) and self._case.returned is not None:
+            self._case.returned(self._case, self.consent.bound, outcome.value)
+        return outcome
+
 
 def changed_message(action: str) -> str:
     return f"the arguments of {action} were changed while the decision was made; it was not run"

@@ -149,18 +149,10 @@ class GateEntry:
 
     @classmethod
     def new(
-        cls,
-        action: str,
-        arguments: Mapping[str, Any],
-        *,
-        entry_id: str | None = None,
-        tool_call_id: object = None,
-        sealed: Sequence[str] = (),
+        cls, action: str, arguments: Mapping[str, Any], *, entry_id: str | None = None, sealed: Sequence[str] = ()
     ) -> GateEntry:
         """Return the entry of a call that is not decided on. The values of sealed arguments are removed before it is stored."""
         fields: dict[str, Any] = {"id": entry_id or new_request_id()}
-        if tool_call_id is not None:
-            fields["tool_call_id"] = tool_call_id
         if sealed:
             fields["sealed"] = list(sealed)
         fields.update(action=action, outcome=UNDECIDED)

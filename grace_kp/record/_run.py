@@ -191,7 +191,7 @@ class Run:
     """
 
     __slots__ = (
-        "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
+        "__weakref__", "_id", "asked", "attributes", "began", "capture", "checks", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "node", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "preamble", "prepared",
         "reading", "refusal", "result", "resumes", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
@@ -215,6 +215,8 @@ class Run:
         self.via_trace: str | None = None
         self.events: list[Event] = []
         self.decisions: list[dict[str, Any]] = []
+        self.checks: list[Callable[[str], object]] = []
+        """Called with the id of the trace once it is stored: labels that follow from the results of gated actions."""
         self.attributes: Attributes | None = None
         self.document: bytes | None = None
         self.earlier: dict[str, Any] | None = None

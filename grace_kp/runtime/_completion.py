@@ -53,6 +53,9 @@ class Completion:
     judgement: Judgement | None = None
     scoring: Scoring | None = None
     is_assessed: bool = False
+    labels: Sequence[Callable[[], object]] = ()
+    """Store labels of its actions, by their results."""
+    calls_hooks: bool = True
     left: tuple[str, ...] = ()
     """Parts that the run still awaits because this runtime cannot add them."""
 

@@ -7,6 +7,7 @@ file, each row that cannot be stored is reported with its line, and the others a
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import re
 import time
@@ -14,21 +15,23 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import idempotency_key_of
-from grace_kp.errors import InvalidRecord, StoreError, UnknownTrace, brief, check_unit
+from grace_kp.errors import ApprovalError, InvalidRecord, StoreError, UnknownTrace, brief, check_unit
 from grace_kp.gating import audit_probability
-from grace_kp.record import finish_late
+from grace_kp.record import attempt, finish_late, note
 from grace_kp.runtime._promise import count_labels
 from grace_kp.settings import Settings
-from grace_kp.store import PROGRAM, RESERVED, FeedbackEntry, action_name, to_bytes
+from grace_kp.store import CHECK, PROGRAM, RESERVED, REVERSAL, FeedbackEntry, action_name, to_bytes
 from grace_kp.trace import TooLong, cut, label, lines_of, redact_text, storable, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
+    from grace_kp.approvals import Inbox
     from grace_kp.runtime._writer import Writer
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
@@ -56,9 +59,8 @@ def feedback_entry(
     probability: float | None = None,
     identifiers: bool = False,
     at_ns: int | None = None,
-    action: str | int | None = None,
 ) -> FeedbackEntry:
-    """Return the label of one trace, or with `action` of one of its actions as `find_action` knows it; checked and without secrets."""
+    """Return the label of one trace, checked and without secrets."""
     if not isinstance(trace_id, str) or not trace_id:
         raise ValueError(f"trace_id must be the id of a trace (got {brief(trace_id)})")
     if not isinstance(source, str) or not _SOURCE.fullmatch(source):
@@ -87,21 +89,21 @@ def feedback_entry(
         if not probability:
             raise ValueError("probability must be above 0: a run that could not be chosen cannot have a label")
         entry["probability"] = probability
-    if action is not None:
-        entry["action"] = action = _action_name(action)
     name = trace_id if trace_id.startswith(PREFIX) else PREFIX + trace_id
-    return FeedbackEntry(name, at / 1e6, source, to_bytes(entry), action or "")
+    return FeedbackEntry(name, at / 1e6, source, to_bytes(entry))
 
 
-def _action_name(action: object) -> str:
-    if isinstance(action, str) and 0 < len(action.strip()) <= MAX_ACTION:
-        return action.strip()
-    if type(action) is int and action > 0:
-        return str(action)
-    raise ValueError(
-        "action must be the id of a decision, of its approval or of its tool call, or the number of the action in the run, from 1 on "
-        f"(got {brief(action)})"
-    )
+def mark_action(entry: FeedbackEntry, action: object) -> FeedbackEntry:
+    """Return a label as that of an action, which `find_action` knows; as it is for None."""
+    if action is None:
+        return entry
+    name = str(action) if type(action) is int and action > 0 else action
+    if not isinstance(name, str) or not 0 < len(name.strip()) <= MAX_ACTION:
+        raise ValueError(
+            "action must be the id of a decision, of its approval or of its tool call, or the number of the action in the run, from 1 on "
+            f"(got {brief(action)})"
+        )
+    return replace(entry, action=name.strip(), data=to_bytes({**json.loads(entry.data), "action": name.strip()}))
 
 
 def find_action(trace: ReasoningTrace, action: str) -> str:
@@ -134,16 +136,9 @@ def _ids_of(decision: Mapping[str, Any]) -> list[object]:
 
 
 def resolve_action(store: Store, entry: FeedbackEntry) -> FeedbackEntry:
-    """Return the label of an action with the id of its decision; any other label, and one whose trace is not stored, as it is.
-
-    Raises:
-        ValueError: see `find_action`.
-    """
+    """Return the label of an action with the id that `find_action` finds; any other, and one whose trace is not stored, as it is."""
     trace = store.get(entry.trace) if entry.action else None
-    if trace is None:
-        return entry
-    found = find_action(trace, entry.action)
-    return replace(entry, action=found, data=to_bytes({**json.loads(entry.data), "action": found}))
+    return entry if trace is None else mark_action(entry, find_action(trace, entry.action))
 
 
 def program_problem(source: object, probability: float | None) -> str:
@@ -203,8 +198,8 @@ def audit_problem(store: Store, entry: FeedbackEntry) -> str:
     decisions = (trace.grace or {}).get("decisions")
     found = [item for item in decisions if isinstance(item, dict)] if isinstance(decisions, list) else []
     if entry.action:
-        entries = [decision.data for decision in trace.decisions]
-        found = [item for place, item in enumerate(entries) if action_name(item, place) == entry.action]
+        entries = enumerate(trace.decisions)
+        found = [{**item.data} for place, item in entries if action_name(item.data, place) == entry.action]
     if audit_probability(found) is not None:
         return ""
     return (
@@ -243,6 +238,52 @@ def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[st
         f"no trace {entry.trace} in the store: it was deleted, sampled out or never recorded, or its run is still open",
         entry.trace,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLabels:
+    """The labels that follow from a gated action that has returned: by its check, and of the action that it undid.
+
+    They are stored when the run is, in the thread of the hooks, so that no agent waits for a check. They are those of a program, and count
+    only where there is no other label.
+    """
+
+    store: Callable[[], Any]
+    inbox: Callable[[], Inbox]
+    check: Callable[..., object] | None
+    undone: object
+    """What names the action that was undone; None where there is none."""
+    entry: Mapping[str, Any]
+    arguments: Mapping[str, object]
+    result: object
+
+    def write(self, trace_id: str) -> None:
+        """Store them, now that the trace is stored."""
+        check, undone = self.check, self.undone
+        if check is not None:
+            correct = attempt(f"the check of {self.entry['action']}", partial(self._ask, check))
+            approval = self.entry.get("approval") or {}
+            if correct is not None and not isinstance(correct, bool):
+                note("an outcome check", f"returned a {type(correct).__name__}, and not True, False or None")
+            elif correct is not None and not (approval and self._label(approval["id"], correct, CHECK)):
+                self._label(self.entry["id"], correct, CHECK, trace_id)
+        # The number of a refund, say, is not that of an action in the run.
+        name = undone if isinstance(undone, str) and not undone.isdecimal() else ""
+        if undone is not None and not any(self._label(name, False, REVERSAL, run) for run in (trace_id, None)):
+            note("a reversal", f"{self.entry['action']} names no action of its run, and no approval of another run")
+
+    def _ask(self, check: Callable[..., object]) -> object:
+        takes_arguments = len(inspect.signature(check).parameters) > 1
+        return check(self.result, self.arguments) if takes_arguments else check(self.result)
+
+    def _label(self, action: str, correct: bool, source: str, trace_id: str | None = None) -> bool:
+        """Label an action of a run, by default of that which asked for the approval with this id; return whether there is one."""
+        try:
+            found: Any = trace_id or self.inbox().requests.get(action).run_id
+            entry, store = mark_program(feedback_entry(found, correct, source, probability=1.0)), self.store()
+            return not add_feedback(store, [resolve_action(store, mark_action(entry, action))])
+        except (ValueError, ApprovalError):  # no such action or approval
+            return False
 
 
 COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability", "program", "action")
@@ -391,7 +432,8 @@ def _row(row: Mapping[str, Any], line: int, name: str, defaults: Mapping[str, An
     try:
         if not isinstance(is_program, bool):
             raise ValueError(f"program must be true or false (got {brief(is_program)})")
-        entry = feedback_entry(**{**defaults, **known})
+        action = known.pop("action", None)
+        entry = mark_action(feedback_entry(**{**defaults, **known}), action)
         return LabelRow(mark_program(entry) if is_program else entry, line)
     except ValueError as error:
         return InvalidRecord(str(error), file=name, line=line)

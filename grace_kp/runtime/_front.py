@@ -258,6 +258,8 @@ class Front(ABC):
         version: str | None = None,
         unmeasured: Unmeasured | None = None,
         alarms: Collection[str] | str = "none",
+        check: Callable[..., bool | None] | None = None,
+        undoes: str | None = None,
     ) -> GateDecorator: ...
     def gate(
         self,
@@ -276,6 +278,8 @@ class Front(ABC):
         version: str | None = None,
         unmeasured: Unmeasured | None = None,
         alarms: Collection[str] | str = "none",
+        check: Callable[..., bool | None] | None = None,
+        undoes: str | None = None,
     ) -> Any:
         """Gate an action: run it silently, with a notice, after a person confirms, or only with a person's help.
 
@@ -308,16 +312,26 @@ class Front(ABC):
                 it, the stricter applies; `confirm` where none does.
             alarms: the alarms about the origin of arguments that are looked for: `all` where a model chooses the arguments, `none`, or names
                 among `beside`, `nowhere` and `repeat`. A call that raises one needs at least CONFIRM. Policies may only add alarms.
+            check: states by the result whether the action was right: `check(result)`, or `check(result, arguments)` with the arguments by
+                name. True, False or None (unknown) becomes a label of the action with the source `check`. It is called on a background
+                thread once the run is stored, also for an action that is carried out after its approval. It must be a plain function;
+                its errors are logged and have no other effect. Such a label counts where no other does, and never in a promise.
+            undoes: the parameter that names the action which this one undoes, by its idempotency key, the id of its decision or of its tool
+                call in the same run, or by the id of its approval in any run. When this action has returned, that one gets the label
+                wrong, with the source `reversal`. Such a label, too, is only for fitting.
 
         Raises:
             ValueError: `judge` or another argument has a value that cannot be used, or the runtime's policy and this one name groups that
                 have none in common.
-            GateError: an alarm has an unknown name; the action is a generator function or a class; `identity`, `key`, `ignore` or `sealed` names a parameter that it does
-                not have; or its InboxReviewer has `wait="raise"` without a key.
+            TypeError: `check` is not a plain function.
+            GateError: an alarm has an unknown name; the action is a generator function or a class; `identity`, `key`, `ignore`, `sealed` or `undoes`
+                names a parameter that it does not have; or its InboxReviewer has `wait="raise"` without a key.
         """
 
         if judge not in {"always", "when_needed", "never"}:
             raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
+        if check is not None and (not callable(check) or is_async(check)):
+            raise TypeError(f"check must be a plain function that takes the result, not {check!r:.60}")
 
         from grace_kp.gating import Policy
         from grace_kp.runtime._gates import GateSpec, gate_action
@@ -334,6 +348,8 @@ class Front(ABC):
             judge=judge,
             identity=identity,
             stated={"key": key, "ignore": ignore, "sealed": sealed, "version": version},
+            check=check,
+            undoes=undoes,
         )
 
         def guard(target: object) -> Any:

@@ -45,6 +45,7 @@ from grace_kp.runtime._profiles import Known
 from grace_kp.trace import render
 
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.approvals import Inbox
@@ -214,6 +215,10 @@ class GateSpec:
     identity: Identifier | Mapping[str, Identifier] | None = None
     stated: Mapping[str, Any] = field(default_factory=dict)
     """`key`, `ignore`, `sealed` and `version`, for requests in an inbox."""
+    check: Callable[..., object] | None = None
+    """Says later, by the result, whether the action was right."""
+    undoes: str | None = None
+    """The parameter that names the action which this one undoes."""
 
 
 class Scope:
@@ -418,6 +423,16 @@ def gate_action(
             held = now.policies, now.policy_for(called, spec)
         return held[1]
 
+    @shielded
+    def returned(case: GatedCall, bound: inspect.BoundArguments | None, result: object) -> None:
+        if (run := current_run()) is not None:
+            from grace_kp.runtime._feedback import ResultLabels
+
+            here, arguments, entry = gates(), case.shown_arguments(bound), case.entry.fields
+            undone = None if spec.undoes is None else arguments.get(spec.undoes)
+            labels = ResultLabels(here.store, here.lazy_inbox.get, spec.check, undone, entry, arguments, result)
+            run.checks.append(labels.write)
+
     behind = GatedAction(
         action,
         name=spec.name,
@@ -425,7 +440,10 @@ def gate_action(
         scope=lambda: Scope(gates(), spec),
         identity=spec.identity,
         stated=spec.stated,
+        returned=None if spec.check is None and spec.undoes is None else returned,
     )
+    if spec.undoes is not None and spec.undoes not in {*behind.signature.parameters} - {behind.hidden}:
+        raise GateError(f"undoes names {spec.undoes!r:.60}, which is not a parameter of {behind.name}")
     check_key(spec.policy.reviewer or spec.reviewer, behind.terms.key, behind.name)
     if existing is not None:
         existing.policies.for_action(behind.name, spec.policy)

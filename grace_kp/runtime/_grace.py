@@ -359,7 +359,7 @@ class Grace(Front, Resident):
             UnknownTrace: the store holds no such trace, or its run is still open.
             StoreError: the store cannot be opened or written, or keeps no feedback.
         """
-        from grace_kp.runtime._feedback import feedback_entry, mark_program, state_feedback
+        from grace_kp.runtime._feedback import feedback_entry, mark_action, mark_program, state_feedback
 
         entry = feedback_entry(
             trace_id,
@@ -370,9 +370,8 @@ class Grace(Front, Resident):
             probability=probability,
             identifiers=PrivacyLevel(self.settings.privacy_level).hides_identifiers,
             at_ns=self.recorder.wall_clock(),
-            action=action,
         )
-        entry = mark_program(entry) if program else entry
+        entry = mark_action(mark_program(entry) if program else entry, action)
         if self._promise is not None:
             self._promise.states()  # from now on the store counts labels for it
         entry = state_feedback(self._writer, entry, {run.id for run in list(self.recorder.open_runs)})

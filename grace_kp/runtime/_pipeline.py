@@ -13,7 +13,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -242,14 +242,19 @@ class Pipeline(Resident):
         if resumed and self._conversations.has_rival(document):
             document["id"] = self.recorder.new_id()
         record = record_of(document, awaits=awaits)
+        labels: list[Callable[[], object]] = []
         if run is not None:
             if not awaits and (run.keep or run.capture is not None):
                 run.document = record.data
             self._close_superseded(document)
+            labels, run.checks = [partial(check, record.id) for check in run.checks], []
+        calls_hooks = record.status != SUSPENDED
         if awaits:
-            return record, Completion(record.data, document, awaits, prepared.texts, run, judgement=judgement)
-        if (self.hooks or self.collectors) and record.status != SUSPENDED:
-            return record, Completion(record.data)
+            return record, Completion(
+                record.data, document, awaits, prepared.texts, run, judgement=judgement, labels=labels
+            )
+        if labels or ((self.hooks or self.collectors) and calls_hooks):
+            return record, Completion(record.data, labels=labels, calls_hooks=calls_hooks)
         return record, None
 
     def _plan(
@@ -357,7 +362,9 @@ class Pipeline(Resident):
         return root.sample >= self._settings.sample_rate
 
     def _hand_out(self, completion: Completion) -> None:
-        if completion.is_adopted or not (self.hooks or self.collectors):
+        for label in completion.labels:
+            attempt("a label by the result of an action", label)
+        if completion.is_adopted or not (completion.calls_hooks and (self.hooks or self.collectors)):
             return
         from grace_kp.trace import ReasoningTrace
 

@@ -153,10 +153,10 @@ def by_precedence(
 ) -> list[Mapping[str, Any]]:
     """Return the labels of a run, or of one of its actions, that may count. Among those that a caller accepts, the last one counts.
 
-    The label of an action never counts for its run, nor the other way round. A check of a result displaces no other label of the action.
+    The label of an action never counts for its run, nor the other way round. A check and a reversal displace no other label of the action.
     """
     ranked = [(precedence(entry, user), entry) for entry in entries if entry.get("action") == action]
-    ranked.sort(key=lambda pair: (pair[0], action is None or pair[1].get("source") != CHECK))
+    ranked.sort(key=lambda pair: (pair[0], action is None or pair[1].get("source") not in {CHECK, REVERSAL}))
     return [entry for rank, entry in ranked if rank]
 
 

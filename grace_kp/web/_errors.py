@@ -42,6 +42,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "not_entitled": (403, "The groups or the quorum of the approval do not let this person decide."),
     "not_found": (404, "Nothing has this address."),
     "unknown_run": (404, "No run has this id."),
+    "unknown_action": (404, "No action of the run has this id, or several have."),
     "unknown_approval": (404, "No approval has this id."),
     "method_not_allowed": (405, "The address has no such method."),
     "too_slow": (408, "The request did not arrive in time."),

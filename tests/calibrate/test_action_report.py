@@ -15,6 +15,7 @@ import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.calibrate._assess import predictors_of
 from grace_kp.confidence import ACTION_FEATURES, ActionAlarm, ActionFeatures
+from grace_kp.testing import make_grace
 from tests.calibrate.examples import acted
 
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -166,3 +167,45 @@ def test_predictors_are_sorted_and_their_counts_add_up(rows):
         assert 0 < each.flagged < each.n
         assert math.isfinite(each.odds_ratio)
         assert each.odds_ratio > 0
+
+
+def agreed(request):
+    return gk.InterventionResponse("proceed", reviewer="ben")
+
+
+def paying(grace, runs):
+    """Record runs of one payment each, and state of each whether it was right."""
+
+    @grace.gate(name="pay", floor="silent")
+    def pay(order, note=""):
+        return "paid"
+
+    for number in range(runs):
+        right = number % 6 > 0
+        with grace.run(f"Pay order {1000 + number}") as run:
+            grace.thought("I pay.")
+            pay(1000 + number if right else 77_000, note="" if right else "another order, " * 9)
+        grace.flush()
+        grace.feedback(run.id, right, action=run.trace.decisions[0].id, by="ana", probability=1)
+    return run.trace
+
+
+@pytest.mark.parametrize("per_tool", [False, True])
+def test_what_is_calibrated_decides_at_gates_and_is_watched(tmp_path, per_tool):
+    """Labels of actions become a profile; gates use its thresholds, a replay reproduces them, and the monitor counts later labels of actions."""
+    store, file = f"sqlite:///{tmp_path}/t.db", tmp_path / "p.json"
+    with make_grace(store=store, reviewer=agreed) as grace:
+        paying(grace, 90)
+        found = cal.calibrate_actions(
+            cal.action_labels(grace), cal.Promise(risks={"notify": 0.35}, unit="action"), per_tool=per_tool
+        )
+    assert found.thresholds.thresholds.notify < math.inf
+    found.profile.save(file)
+    with make_grace(store=store, profile=file, monitor=True, reviewer=agreed) as grace:
+        trace = paying(grace, 2)
+        (decided,) = trace.decisions
+        assert ("notify", ()) == (decided.level, decided.evidence_gaps)
+        assert decided.score >= found.thresholds.thresholds.notify
+        assert {"*": 2, "pay": 2} == {row["action"]: row["n"] for row in grace.status()["promise"]["figures"]}
+        report = cal.replay([trace], str(file), include_fitted=True)  # the ids of both runtimes are the same
+        assert (1, 0, {}) == (report.actions.decisions, report.actions.differing, report.actions.left_out)

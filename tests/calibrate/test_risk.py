@@ -336,6 +336,10 @@ def test_promises_of_tools_hold_together(monkeypatch):
     assert binom.sf(broken - 1, 200, DELTA) > 1e-4
 
 
+def lacking(level):
+    return math.inf if level.more is None else level.more
+
+
 TOOL_ROWS = st.lists(
     st.tuples(st.integers(0, 20), st.booleans(), st.sampled_from(["pay", "send", "void"]), st.integers(0, 60)),
     min_size=1,
@@ -347,6 +351,7 @@ TOOL_ROWS = st.lists(
 def test_each_tool_has_its_own_thresholds(rows, promise):
     """They share delta, a tool with too few labels is never let through, and a tool without labels has the strictest level of all."""
     scores, labels, tools, tasks = zip(*rows, strict=True)
+    wanted = cal.Promise(risks=RISKS, kind=promise)
     found = cal.tool_thresholds(
         np.array(scores) / 20, labels, tools, cal.Promise(risks=RISKS, kind=promise), groups=tasks
     )
@@ -359,8 +364,9 @@ def test_each_tool_has_its_own_thresholds(rows, promise):
         for level in each.levels:
             assert (level.threshold is None) == (level.more != 0)
             if each.n < level.needed:
-                assert level.more == level.needed - each.n
-    whole = strictest(found)
+                assert level.more is None or level.more >= level.needed - each.n
+        assert sorted(lacking(level) for level in each.levels)[::-1] == [lacking(level) for level in each.levels]
+    whole = strictest(found, wanted)
     lowest = whole.thresholds
     assert (sum(each.n for each in found.values()), sum(each.errors["notify"] for each in found.values())) == (
         whole.n,

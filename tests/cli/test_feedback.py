@@ -7,7 +7,9 @@ import json
 import pytest
 
 import grace_kp as gk
+from grace_kp import calibrate as cal
 from grace_kp.store import open_store
+from tests.store.samples import document, put
 
 
 @pytest.fixture
@@ -101,3 +103,37 @@ def test_labelled_runs_are_listed(command, url):
 
     assert (["0", "1"], ["2"]) == (listed("--feedback"), listed("--no-feedback"))
     assert (["1"], ["0", "2"]) == (listed("--feedback-source", "test"), listed("--no-feedback", "--feedback-source", "test"))  # fmt: skip
+
+
+def test_a_label_for_one_action(command, url):
+    """By its number or an id; it is shown with the run, and does not make it a labelled one."""
+    store = open_store(url)
+    decisions = [{"id": name, "action": "pay", "outcome": "executed"} for name in ("first", "second")]
+    put(store, document("paid", decisions=decisions))
+    store.close()
+    ran = command("feedback", "paid", "wrong", "--action", "2", "--by", "ana")
+    assert (0, "stored feedback on the action second of kp:trace:paid\n") == (ran.returncode, ran.stdout)
+    printed = json.loads(command("feedback", "paid", "correct", "--action", "first", "--json").stdout)
+    assert ("kp:trace:paid", "first", True) == (printed["trace_id"], printed["action"], printed["correct"])
+    assert "wrong, action second, user, by ana" in command("traces", "show", "paid").stdout
+    assert "kp:trace:paid" not in command("traces", "list", "--feedback", "--json").stdout
+    missed = command("feedback", "paid", "wrong", "--action", "3")
+    assert (2, 1) == (missed.returncode, missed.stderr.count("\n"))
+    assert "its gated actions: 1 pay (first), 2 pay (second)" in missed.stderr
+    assert 2 == command("feedback", "--file", "x.csv", "--action", "1").returncode
+
+
+def test_an_imported_file_states_the_labels_of_its_actions_as_its_own(command, url, tmp_path):
+    """Whatever source they name in it."""
+    decisions = [{"id": "a", "action": "pay", "outcome": "executed"}]
+    labels = [{"action": "a", "correct": True, "source": "user", "by": "ana"}]
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(document("there", decisions=decisions, action_feedback=labels)))
+    assert 0 == command("traces", "import", str(path)).returncode
+    store = open_store(url, create=False)
+    stored = store.get("kp:trace:there").grace["action_feedback"]
+    assert [("a", "import:runs.jsonl")] == [(each["action"], each["source"]) for each in stored]
+    assert {"label of another source": 1} == dict(cal.action_labels(store).left_out)
+    (label,) = cal.action_labels(store, "import:runs.jsonl").actions
+    assert (True, False) == (label.correct, label.is_audited)
+    store.close()

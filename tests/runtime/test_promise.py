@@ -358,6 +358,19 @@ def test_the_label_of_an_action_is_displaced_by_a_better_one_of_this_action():
     assert {("*", "silent"): (1, 0), ("pay", "silent"): (1, 0)} == all_counts(promise)
 
 
+@pytest.mark.parametrize("source", ["check", "reversal"])
+def test_a_check_raises_an_alarm_and_clears_none(source):
+    """Its input is the tool's word, so it counts only where it states an error, and any person displaces it."""
+    store = open_store("memory:")
+    promise = acting_runs(store)
+    count_labels(store, [about_action(0, "pay 0", True, source=source)])
+    assert {} == all_counts(promise)
+    count_labels(store, [about_action(0, "pay 0", False, source=source)])
+    assert {("*", "silent"): (0, 1), ("pay", "silent"): (0, 1)} == all_counts(promise)
+    count_labels(store, [about_action(0, "pay 0", True, source=source), about_action(0, "pay 0", True, by="ana")])
+    assert {("*", "silent"): (1, 0), ("pay", "silent"): (1, 0)} == all_counts(promise)
+
+
 def test_the_audit_of_the_action_itself_weighs_its_label():
     """Another action of the run may have been drawn with another probability."""
     store = open_store("memory:")

@@ -365,7 +365,7 @@ class ToolCase:
             ),
             policy=self.policy,
             scope=self.scope,
-            entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id, tool_call_id=self.call.get("id")),
+            entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id),
             coverage=Coverage(None, signature, None) if problem is None else _NotHeld(problem, signature),
         )
 
@@ -383,6 +383,7 @@ class ToolCase:
                 **so_far.to_dict(),
                 "filed": True if isinstance(case.reviewer, InboxReviewer) else None,
                 **decision,
+                "facts": {**(decision.get("facts") or {}), "tool_call_id": self.call.get("id")},
                 "policy_version": self.policy.version,
                 "floor": None if self.policy.floor is None else str(self.policy.floor),
                 "names": argument_names(self.tool),
@@ -528,7 +529,7 @@ def answer_of(case: ToolCase, asked: GatedCall, consent: Consent | Exception) ->
         level=fields.get("level", "confirm"),
         score=fields.get("score", 0.0),
         reason=fields.get("reason", ""),
-        facts={name: fields[name] for name in (*FACTS, "tool_call_id") if name in fields} or None,
+        facts={"tool_call_id": case.call.get("id"), **{name: fields[name] for name in FACTS if name in fields}},
     )
     if isinstance(consent, Consent):
         if consent.bound is None:

@@ -321,9 +321,10 @@ def _contributions(parts: dict[str, Any]) -> str:
     return f"<details><summary>contributions</summary>{shown}</details>" if rows else ""
 
 
-def labels_of(grace: Mapping[str, Any]) -> str:
-    """Return the labels of a run, newest first: what was stated, by whom and when."""
-    entries = items(grace.get("feedback"))
+def labels_of(grace: Mapping[str, Any], action: str | None = None) -> str:
+    """Return the labels of a run, or of one of its actions, newest first: what was stated, by whom and when."""
+    stated = items(grace.get("feedback" if action is None else "action_feedback"))
+    entries = [entry for entry in stated if action is None or mapping(entry).get("action") == action]
     shown = "".join(f"<li>{''.join(_label(item))}</li>" for item in reversed(entries[-MAX_PARTS:]))
     more = f'<p class="soft">and {len(entries) - MAX_PARTS:,} earlier</p>' if len(entries) > MAX_PARTS else ""
     return _card("Labels", f'<ul class="results labels">{shown}</ul>{more}' if entries else "")

@@ -62,12 +62,14 @@ class Health(ApiResult):
 
 
 class Feedback(ApiResult):
-    """The labels of a run."""
+    """The labels of a run and of its actions."""
 
     trace: str
     """Id of the run."""
     feedback: list[dict[str, Any]]
     """The labels, oldest first; each has `correct`, `source`, `at`, and where stated `by`, `note`, `probability` and, for a program, `program`."""
+    action_feedback: list[dict[str, Any]] = []
+    """The labels of its actions in the same form, where there are any; `action` is the id of the decision."""
 
 
 class ApprovalList(ApiResult):

@@ -10,9 +10,10 @@ from pydantic import Field, StrictBool
 
 from grace_kp.approvals import ApprovalState, RowQuery
 from grace_kp.errors import GraceError
-from grace_kp.runtime import program_problem, with_outcomes
-from grace_kp.store import CatalogQuery, RunPage
+from grace_kp.runtime import find_action, program_problem, with_outcomes
+from grace_kp.store import ACTION_FIELD, FIELD, CatalogQuery, RunPage
 from grace_kp.trace import ReasoningTrace
+from grace_kp.trace.html import items
 from grace_kp.web._errors import ApiProblem
 from grace_kp.web._parameter import UNSTATED, RunConditions, Share
 from grace_kp.web._site import Right
@@ -28,7 +29,7 @@ FARTHEST = 2**62
 
 
 class RunLabel(Body):
-    """Whether a run was right."""
+    """Whether a run, or one of its actions, was right."""
 
     correct: StrictBool | Share
     """True for right, false for wrong, or a number from 0 (wrong) to 1 (right)."""
@@ -38,6 +39,8 @@ class RunLabel(Body):
     """A remark. Recognised secrets are removed."""
     probability: Annotated[float, Field(gt=0, le=1)] | None = None
     """For an audit: the probability with which the run was chosen to be labelled."""
+    action: Annotated[str, Field(pattern=r"^\S+$", max_length=500)] | None = None
+    """The gated action that the label is about: the id of its decision, of its approval or of its tool call, or its number in the run."""
 
 
 class RunListParameters(RunConditions):
@@ -69,17 +72,24 @@ def get_run(call: ApiCall) -> str:
 
 
 def list_feedback(call: ApiCall) -> dict[str, Any]:
-    labels = (_find_run(call).grace or {}).get("feedback")
-    kept = [label for label in labels if isinstance(label, dict)] if isinstance(labels, list) else []
-    return {"trace": call.id, "feedback": kept}
+    grace = _find_run(call).grace or {}
+    labels, of_actions = (
+        [each for each in items(grace.get(name)) if isinstance(each, dict)] for name in (FIELD, ACTION_FIELD)
+    )
+    return {"trace": call.id, "feedback": labels, **({ACTION_FIELD: of_actions} if of_actions else {})}
 
 
 def add_feedback(call: ApiCall) -> dict[str, Any]:
     body: RunLabel = call.body
-    _find_run(call)
-    stated: Any = {"by": call.person.name, "note": body.note, "probability": body.probability}
+    trace = _find_run(call)
+    stated: Any = {"by": call.person.name, "note": body.note, "probability": body.probability, "action": body.action}
     if call.person.is_program and (problem := program_problem(body.source, body.probability)):
         raise ApiProblem("forbidden", problem)
+    try:
+        if body.action is not None:
+            find_action(trace, body.action)
+    except ValueError as error:
+        raise ApiProblem("unknown_action", str(error)) from None
     try:
         call.site.grace.feedback(call.id, body.correct, body.source, **stated, program=call.person.is_program)
     except ValueError as error:
@@ -144,7 +154,7 @@ OPERATIONS = (
         name="listFeedback",
         path="/api/v1/runs/{id}/feedback",
         right=Right.SEE,
-        summary="List the labels of a run",
+        summary="List the labels of a run and of its actions",
         answer=list_feedback,
         result=Feedback,
         problems=("unknown_run",),
@@ -155,7 +165,7 @@ OPERATIONS = (
         method="POST",
         path="/api/v1/runs/{id}/feedback",
         right=Right.LABEL,
-        summary="Label a run as right or wrong",
+        summary="Label a run or one of its actions as right or wrong",
         description="The label is stored under the name of the account. Earlier labels stay, and the newest counts. The label of an account with the "
         "role `agent` is marked as a program's: the label of a person replaces it. Such an account states no source that is reserved for people "
         "(`approval`, `audit`, `person`, `reviewer`, `seeded`), and no probability below 1.",
@@ -164,7 +174,7 @@ OPERATIONS = (
         status=201,
         body=RunLabel,
         example={"correct": False, "note": "refunded the wrong order"},
-        problems=("unknown_run",),
+        problems=("unknown_run", "unknown_action"),
         id_example=ID,
     ),
     ApiOperation(

@@ -17,7 +17,8 @@ from grace_kp.errors import ApprovalError, ChangedSinceShown, UnknownApproval
 from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.gating.reviewers import UNSEEN
 from grace_kp.pages import APPROVAL_STATES
-from grace_kp.trace.html import run_timeline
+from grace_kp.runtime import find_action
+from grace_kp.trace.html import labels_of, run_timeline
 from grace_kp.web._errors import status_of
 from grace_kp.web._site import Right, form_of, perform, person_of, root_of, site_of, trust_html, whole_of
 from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
@@ -26,6 +27,7 @@ from grace_kp.web.inbox._words import MAX_CHARACTERS, opaque_parts, request_path
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from markupsafe import Markup
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -82,12 +84,23 @@ def request_page(
             vote.actor.name == person.actor.name and vote.digest == approval.digest and vote.counts
             for vote in approval.votes
         ),
+        labels=None if is_pending else action_labels(site, approval),
+        may_label=person.may(Right.LABEL),
         timeline=None if approval.run is None else trust_html(run_timeline(approval.run, limit=STEPS)),
         similar=[other for other in similar if other.id != approval.id][:SIMILAR],
         entries=entries[:ENTRIES][::-1],
         has_older=len(entries) > ENTRIES,
         following=next((other for other in following if other.id != approval.id), None),
     )
+
+
+def action_labels(site: Site, approval: Approval) -> Markup | None:
+    """Return the labels of the action that was asked about; None where its run is not stored."""
+    trace = None if approval.run_id is None else site.grace.store.get(approval.run_id)
+    try:
+        return None if trace is None else trust_html(labels_of(trace.grace or {}, find_action(trace, approval.id)))
+    except ValueError:  # the run states no such action, or several
+        return None
 
 
 NO_REQUEST = "No request has this id. It may belong to another store."

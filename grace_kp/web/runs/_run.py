@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from grace_kp.approvals import ApprovalState, RowQuery
 from grace_kp.pages import count_text, safe, visible
 from grace_kp.runtime import with_outcomes
+from grace_kp.store import action_name
 from grace_kp.trace import Links, run_timeline, run_title, run_tree, run_waterfall
 from grace_kp.trace.html import (
     as_json,
@@ -31,9 +32,10 @@ from grace_kp.web._site import Right, form_of, person_of, root_of, site_of, trus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from markupsafe import Markup
     from starlette.requests import Request
 
-    from grace_kp.trace import ReasoningTrace
+    from grace_kp.trace import DecisionRecord, ReasoningTrace
     from grace_kp.web._site import Site
 
 
@@ -114,6 +116,8 @@ MAX_STEPS = 2_000
 """Steps of a timeline on a page."""
 MAX_FOUND = 200
 """Steps with a match on a page."""
+MAX_ACTIONS = 200
+"""Actions that can be labelled on a page."""
 MAX_JSON = 200_000
 """Characters of JSON on a page; the download has the rest."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -138,12 +142,22 @@ def run_page(request: Request) -> Response:
         summary=trust_html(run_summary(document)),
         details=trust_html(run_details(document, links=links_from(root), labels=False)),
         labels=trust_html(labels_of(mapping(document.get("grace")))),
+        actions=list_actions(trace),
+        unlisted=max(0, len(trace.decisions) - MAX_ACTIONS),
         may_label=person_of(request).may(Right.LABEL),
         tabs=[(label, f"{address}?view={word}", word == view) for word, label in VIEWS.items()],
         view=view,
         label=VIEWS[view],
         **_content_of(view, site, document, request),
     )
+
+
+def list_actions(trace: ReasoningTrace) -> list[tuple[DecisionRecord, str, Markup]]:
+    """Return the gated actions of a run, each with its name in labels and its labels."""
+    names = [
+        (decision, action_name(decision.data, place)) for place, decision in enumerate(trace.decisions[:MAX_ACTIONS])
+    ]
+    return [(decision, name, trust_html(labels_of(trace.grace or {}, name))) for decision, name in names]
 
 
 def run_json(request: Request) -> Response:
@@ -229,9 +243,10 @@ VALUES = {"1": 1.0, "0.5": 0.5, "0": 0.0}
 
 
 def label_run(request: Request) -> Response:
-    """Store a label of a run, and return to where the button was.
+    """Store a label of a run or of one of its actions, and return to where the button was.
 
-    Fields: `correct` is 1, 0.5 or 0; `note` is optional; `list` is the query of the list if the button was there.
+    Fields: `correct` is 1, 0.5 or 0; `note` is optional; `action` names an action; `list` is the query of the list, and `approval` the request,
+    if the button was there.
     """
     form, root = form_of(request), root_of(request)
     stated = form.get("correct", [""])[0]
@@ -239,12 +254,14 @@ def label_run(request: Request) -> Response:
         raise HTTPException(422, "Choose Right, Partly or Wrong.")
     name = request.path_params["id"]
     name = name if name.startswith(PREFIX) else PREFIX + name
-    note = form.get("note", [""])[0].strip() or None
+    note, action = (form.get(field, [""])[0].strip() or None for field in ("note", "action"))
     person = person_of(request)
     site_of(request).grace.feedback(
-        name, VALUES[stated], source="user", by=person.name, note=note, program=person.is_program
+        name, VALUES[stated], source="user", by=person.name, note=note, program=person.is_program, action=action
     )
+    if "approval" in form:
+        return RedirectResponse(f"{root}/approvals/{quote(form['approval'][0], safe='')}#label", 303)
     if "list" in form:
         fields = [pair for pair in parse_qsl(form["list"][0]) if pair[0] != "labelled"]
         return RedirectResponse(f"{root}/runs?{urlencode([*fields, ('labelled', name)])}", 303)
-    return RedirectResponse(f"{run_address(root, name)}#labels", 303)
+    return RedirectResponse(f"{run_address(root, name)}#{'labels' if action is None else 'actions'}", 303)

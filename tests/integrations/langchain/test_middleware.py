@@ -22,6 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 import grace_kp as gk
+from grace_kp import calibrate as cal
 from grace_kp.gating import PolicySet
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from tests.runtime.learned import Learned
@@ -116,6 +117,13 @@ async def test_the_four_decisions(grace, handler, bank, world):
     ]
     assert {("pay", "ok"), ("look", "ok")} == {(one["name"], one["status"]) for one in trace.grace["calls"]}
     assert 3 == len(trace.grace["calls"])
+
+    assert [f"call_0_{number}" for number in range(4)] == [one["tool_call_id"] for one in trace.grace["decisions"]]
+    grace.feedback(trace.id, True, action="call_0_0")
+    labelled = cal.action_labels(grace).actions
+    assert [(0, True, "user"), (1, False, "edit"), (2, False, "rejection")] == [
+        (one.position, one.correct, one.source) for one in labelled
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from grace_kp.errors import StoreError
 from grace_kp.trace import ReasoningTrace
 from grace_kp.web import app
 from grace_kp.web.figures import _figures
+from tests.store.samples import document, put
 
 UNKNOWN = "kp:trace:00000000-0000-0000-0000-000000000000"
 
@@ -205,3 +206,21 @@ def test_a_period_that_cannot_be_used(ana, period, field, problem):
     refused = ana.get("/api/v1/figures", params=period)
     assert problem in refused.json()["message"]
     assert (422, "invalid", [field]) == (refused.status_code, refused.json()["code"], list(refused.json()["fields"]))
+
+
+def test_an_action_is_labelled_like_a_run(house, ana):
+    """By id or number; its labels are listed apart from those of the run. An unknown action is not found."""
+    store = house.grace.store
+    decisions = [{"id": name, "action": "pay", "outcome": "executed"} for name in ("a", "b")]
+    put(store, document("paid", decisions=decisions))
+    address = "/api/v1/runs/kp:trace:paid/feedback"
+    added = ana.post(address, json={"correct": False, "action": "b"})
+    assert (201, []) == (added.status_code, added.json()["feedback"])
+    by_program = house.client("bot").post(address, json={"correct": True, "action": "1", "source": "test"}).json()
+    assert [("b", "ana", None), ("a", "bot", True)] == [
+        (each["action"], each["by"], each.get("program")) for each in by_program["action_feedback"]
+    ]
+    assert by_program == ana.get(address).json()
+    refused = ana.post(address, json={"correct": False, "action": "c"})
+    assert (404, "unknown_action") == (refused.status_code, refused.json()["code"])
+    assert "1 pay (a), 2 pay (b)" in refused.json()["message"]

@@ -439,3 +439,43 @@ def test_every_step_stands_once_and_in_order(one, two):
     assert all(one[first] == two[second] for is_equal, pairs in blocks if is_equal for first, second in pairs)
     if one and two:
         assert (one[0] == two[0]) == blocks[0][0]
+
+
+def test_each_action_has_its_own_buttons_and_labels(house):
+    """The label is one of the action, and leads back to the actions; who may not label runs may not label actions."""
+    name = house.add(
+        "a", thoughts(1, decisions=[{"id": each, "action": "pay", "outcome": "executed"} for each in "xy"])
+    )
+    browser = house.visit(name="ben")
+    answer = browser.post_form(f"/runs/{name}/feedback", {"correct": "0", "action": "y"})
+    assert (303, f"/runs/{name}#actions") == (answer.status_code, answer.headers["location"])
+    grace = house.grace.store.get(name).grace
+    assert [("y", False, "ben")] == [(each["action"], each["correct"], each["by"]) for each in grace["action_feedback"]]
+    assert "feedback" not in grace
+    text = " ".join(Elements(browser.get(f"/runs/{name}").text).text.split())
+    assert "1. pay executed Right Partly Wrong 2. pay executed Right Partly Wrong Labelswrong ben user" in text
+    assert 422 == browser.post_form(f"/runs/{name}/feedback", {"correct": "0", "action": "z"}).status_code
+    viewer = house.visit(role="viewer")
+    assert 403 == viewer.post_form(f"/runs/{name}/feedback", {"correct": "1", "action": "y"}).status_code
+    assert 'name="action"' not in viewer.get(f"/runs/{name}").text
+
+
+def test_the_page_of_a_decided_request_labels_its_action(house):
+    """Once the run is stored, and leads back to the request."""
+    browser, ask = house.visit(name="ben"), gk.InboxReviewer(wait="raise")
+    refund = house.grace.gate(name="refund", key="one", floor="confirm", reviewer=ask)(print)
+    with contextlib.suppress(gk.ActionPending), house.grace.run("refund", name="job") as run:
+        refund()
+    house.grace.flush()
+    (asked,) = house.grace.approvals.pending()
+    assert "Was the proposed call right?" not in browser.get(f"/approvals/{asked.id}").text
+    house.grace.approvals.reject(asked.id, by="ana")
+    page = browser.get(f"/approvals/{asked.id}").text
+    assert "Was the proposed call right?" in page
+    assert f'action="/runs/{run.id}/feedback"' in page
+    form = {"correct": "0", "action": asked.id, "approval": asked.id}
+    answer = browser.post_form(f"/runs/{run.id}/feedback", form)
+    assert (303, f"/approvals/{asked.id}#label") == (answer.status_code, answer.headers["location"])
+    (label,) = house.grace.store.get(run.id).grace["action_feedback"]
+    assert (run.trace.decisions[0].id, False, "ben") == (label["action"], label["correct"], label["by"])
+    assert "wrong ben user" in " ".join(Elements(browser.get(f"/approvals/{asked.id}").text).text.split())

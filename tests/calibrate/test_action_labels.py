@@ -1,0 +1,202 @@
+"""Labels of actions: which statement counts, what it weighs, and which may enter a promise."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp import calibrate as cal
+from grace_kp.store import open_store
+from tests.store.samples import document, put
+
+
+def action(name="a", **fields):
+    return {"id": name, "action": "pay", "outcome": "executed", "arguments": {"euros": 5}, "digest": "d", **fields}
+
+
+def answer(verb, **fields):
+    return {"action": verb, "reviewer": "ana", "timeout_reached": False, **fields}
+
+
+def label(correct=True, source="user", **fields):
+    return {"correct": correct, "source": source, "action": "a", **fields}
+
+
+def labelled(*decisions, sources=None, volunteered=False, **grace):
+    found = cal.action_labels([document("x", decisions=[*decisions], **grace)], sources, volunteered=volunteered)
+    return [(each.correct, each.source, each.weight, each.is_audited) for each in found.actions] or dict(found.left_out)
+
+
+def edited(**fields):
+    response = answer("modify", modified={"euros": 4})
+    return action(
+        **{"outcome": "executed_modified", "executed_digest": "e", "level": "confirm", "response": response, **fields}
+    )
+
+
+def test_an_edit_and_a_rejection_with_a_reason_say_that_the_call_was_wrong():
+    """A person saw exactly this call, so they may enter a promise."""
+    assert [(False, "edit", 1.0, True)] == labelled(edited())
+    cancelled = action(outcome="cancelled", level="confirm", response=answer("cancel", user_input="wrong order"))
+    assert [(False, "rejection", 1.0, True)] == labelled(cancelled)
+    assert [(False, "edit", 1.0, True)] == labelled(edited(outcome="cancelled", executed_digest=None))
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        action(response=answer("proceed", user_input="looks good")),
+        action(outcome="cancelled", response=answer("cancel")),
+        action(outcome="cancelled", response=answer("cancel", user_input="  ")),
+        action(outcome="cancelled", response=answer("cancel", user_input="[not captured]")),
+        action(outcome="timed_out", response=answer("cancel", user_input="x", timeout_reached=True)),
+        action(outcome="redirected", response=answer("input", user_input="ask first")),
+        edited(approval={"id": "ap", "standing": "st-1"}),
+        edited(outcome="executed", executed_digest=None),
+        edited(response=answer("modify", modified={"euros": 5}), outcome="cancelled", executed_digest=None),
+        action(response="modify"),
+        action(),
+    ],
+)
+def test_nothing_else_in_a_trace_is_a_label(decision):
+    """No approval, timeout, standing approval, skipped question, or edit that changed nothing."""
+    assert {"no label": 1} == labelled(decision)
+
+
+def test_the_user_of_the_run_labels_nothing():
+    """Neither by feedback nor as a reviewer."""
+    assert {"label by the user of the run": 1} == labelled(edited(), user="Ana ")
+    assert {"label by the user of the run": 1} == labelled(action(), user="ana", action_feedback=[label(by="ANA")])
+    assert [(False, "user", 1.0, True)] == labelled(
+        action(), user="ana", action_feedback=[label(False, by="ben"), label(by="ana")]
+    )
+
+
+def test_an_imported_trace_states_no_answers():
+    """Whoever wrote the file may have written them into it."""
+    assert {"no label": 1} == labelled(edited(), imported=True)
+
+
+def test_people_come_before_programs_and_both_before_checks():
+    """An answer of a reviewer is a label of a person."""
+    check, test = label(True, "check", program=True), label(True, "test", program=True)
+    assert [(True, "test", 1.0, False)] == labelled(action(), action_feedback=[test, check])
+    assert [(True, "check", 1.0, False)] == labelled(action(), action_feedback=[check])
+    assert [(False, "edit", 1.0, True)] == labelled(edited(), action_feedback=[check, test, label(True)])
+    assert [(True, "user", 1.0, True)] == labelled(edited(), action_feedback=[label(True, by="ben")])
+    assert [(False, "reversal", 1.0, False)] == labelled(
+        action(), action_feedback=[check, label(False, "reversal", program=True)]
+    )
+
+
+def test_the_label_of_another_action_or_of_the_run_is_none():
+    """By the id of the decision, or by number where it has none."""
+    assert {"no label": 1} == labelled(action(), feedback=[{"correct": False, "source": "user"}])
+    assert {"no label": 1} == labelled(
+        action(), action_feedback=[label(action="b"), {"correct": True, "source": "user"}]
+    )
+    old = {name: value for name, value in action().items() if name != "id"}
+    found = cal.action_labels([document("x", decisions=[old, old], action_feedback=[label(False, action="2")])])
+    assert [(1, "2", "pay", False)] == [(each.position, each.id, each.tool, each.correct) for each in found.actions]
+
+
+def test_weights_follow_the_draw_of_the_action():
+    """One that was not drawn is left out, or kept for fitting; a check of every call needs no draw."""
+    drawn, passed = (
+        {"level": "silent", "score": 0.9, "audit": {"rate": 1 / 32, "selected": each}} for each in (True, False)
+    )
+    assert [(True, "audit", 32.0, True)] == labelled(action(**drawn), action_feedback=[label(source="audit")])
+    assert [(True, "user", 32.0, True)] == labelled(action(**drawn), action_feedback=[label()])
+    assert {"not drawn for the audit": 1} == labelled(action(**passed), action_feedback=[label()])
+    assert [(True, "user", 1.0, False)] == labelled(action(**passed), action_feedback=[label()], volunteered=True)
+    check = label(source="check", program=True, probability=1.0)
+    assert [(True, "check", 1.0, False)] == labelled(action(**drawn), action_feedback=[check])
+    assert [(True, "user", 4.0, True)] == labelled(action(**passed), action_feedback=[label(probability=0.25)])
+    other = [action("b", **drawn), action(**passed)]
+    assert {"no label": 1, "not drawn for the audit": 1} == labelled(*other, action_feedback=[label()])
+    (found,) = cal.action_labels([document("x", decisions=[action(**drawn)], action_feedback=[label()])]).actions
+    assert (32.0, 20.0) == (found.weight, found.fit_weight)
+
+
+def test_sources_are_chosen_by_name():
+    """All count by default but approvals and those of files."""
+    entries = [label(source="approval"), label(source="import:x.jsonl")]
+    assert {"label of another source": 1} == labelled(action(), action_feedback=entries)
+    assert [(True, "import:x.jsonl", 1.0, False)] == labelled(
+        action(), action_feedback=entries, sources="import:x.jsonl"
+    )
+    assert {"label of another source": 1} == labelled(edited(), sources="user")
+    with pytest.raises(ValueError, match="is not a source"):
+        cal.action_labels([], "a b")
+
+
+def test_it_unpacks_to_runs_and_labels_by_position():
+    """As `fit_actions` takes them."""
+    entries = [label(False, action="b"), label(action="a")]
+    first = document("1", decisions=[action("a"), action("b"), action("c")], action_feedback=entries)
+    traces, labels = cal.action_labels([first, document("2"), document("3", decisions=[edited()])])
+    assert ["kp:trace:1", "kp:trace:3"] == [trace.id for trace in traces]
+    assert [{0: True, 1: False}, {0: False}] == labels
+
+
+def test_runs_of_a_store_and_of_its_path(tmp_path):
+    """With conditions; a run that waits is left out until it ends."""
+    path = tmp_path / "t.db"
+    store = open_store(f"sqlite:///{path}")
+    put(store, document("1", decisions=[edited()]), document("2", decisions=[edited()], status="waiting"))
+    for source in (store, path, f"sqlite:///{path}"):
+        found = cal.action_labels(source)
+        assert (1, {"not finished": 1}) == (len(found.actions), dict(found.left_out))
+    assert [] == cal.action_labels(store, domain="nowhere").actions
+    with pytest.raises(ValueError, match="conditions such as domain"):
+        cal.action_labels([], domain="x")
+
+
+def chat(*actions, **fields):
+    def call(name, text):
+        return {"id": "c", "type": "function", "function": {"name": name, "arguments": text}}
+
+    messages = [
+        {"role": "user", "content": "cancel my two orders"},
+        {"role": "assistant", "content": None, "tool_calls": [call("look", "{}")]},
+        {"role": "tool", "tool_call_id": "c", "content": "orders 1 and 2"},
+        {"role": "assistant", "content": "Both.", "tool_calls": [call("cancel", '{"order": 1}'), call("cancel", "not json")]},
+        {"role": "tool", "tool_call_id": "c", "content": "ok"},
+    ]  # fmt: skip
+    return {"source": "tau", "task_id": "t1", "messages": messages, "actions": [*actions], **fields}
+
+
+def listed(call, right, **fields):
+    return {"message": 3, "call": call, "name": "cancel", "right": right, "why": "", **fields}
+
+
+def test_a_file_of_chats_lists_its_actions(tmp_path):
+    """Each becomes a decision with the number of steps before it; null is no label."""
+    path = tmp_path / "actions.jsonl.gz"
+    path.write_bytes(
+        gzip.compress("\n".join(map(json.dumps, [chat(listed(0, 1), listed(1, 0)), chat(listed(0, None))])).encode())
+    )
+    found = cal.action_labels(path)
+    assert {"no label": 1} == dict(found.left_out)
+    assert [("cancel", True, True), ("cancel", False, True)] == [
+        (each.tool, each.correct, each.is_audited) for each in found.actions
+    ]
+    decisions = found.actions[0].trace.decisions
+    assert [({"order": 1}, 3), ({}, 4)] == [(each.arguments, each.step) for each in decisions]
+    assert ["tool_call"] * 2 == [str(found.actions[0].trace.steps[each.step].type) for each in decisions]
+    assert ["tau/task_id=t1"] == list({each.group for each in found.actions})
+    assert {"label of another source": 2, "no label": 1} == dict(cal.action_labels(path, "user").left_out)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["message", "call", "name", "right"]), inner, max_size=4), max_leaves=8))  # fmt: skip
+def test_anything_else_under_actions_leaves_the_run_out_or_without_labels(tmp_path_factory, listing):
+    """A file of another program may hold anything there."""
+    path = tmp_path_factory.mktemp("files") / "x.jsonl"
+    path.write_text(json.dumps(chat() | {"actions": listing}))
+    found = cal.action_labels(path)
+    assert [] == found.actions
+    assert set(found.left_out) <= {"unreadable"}
