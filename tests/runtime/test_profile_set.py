@@ -516,7 +516,7 @@ def judging(model):
 
 def test_a_gate_asks_by_the_confidence_in_the_action(judging):
     """The same run, two actions: the small amount is paid unasked, and a person is asked about the large one."""
-    small, large = pay_bills(make_grace(profile=judging), 12, 900_000).decisions
+    small, large = pay_bills(make_grace(profile=judging), 12, 987_654).decisions
     assert ("silent", "escalate") == (small.level.value, large.level.value)
     assert small.score == small.data["action_confidence"]["score"] > 0.8 > 0.2 > large.score
     assert judging.digest == small.data["action_confidence"]["profile_digest"]
@@ -525,7 +525,7 @@ def test_a_gate_asks_by_the_confidence_in_the_action(judging):
     reason = large.data["action_confidence"]["reason"]
     assert reason.startswith("Learned from 60 actions: ")
     assert large.data["action_confidence"]["contributions"]["a large amount"] < -0.5
-    assert "900" not in json.dumps({**large.data, "arguments": None})
+    assert "987654" not in json.dumps({**large.data, "arguments": None})
 
 
 def test_a_rate_counts_as_measured_and_says_what_it_is(judging):
