@@ -124,9 +124,11 @@ class ActionHistory:
 
     def add_user(self, text: str, *, step: int = -1, is_complete: bool = True) -> None:
         """Add words that the program declares as a person's."""
-        self._user.append(self.index.add_user(text, step=step, is_complete=is_complete))
-        self._since_user = 0
+        own = self.index.add_user(text, step=step, is_complete=is_complete)
         self._steps += 1
+        if words_of(normal_form(own)):  # a blank message, or one of documents alone, is no turn of the user's
+            self._user.append(own)
+            self._since_user = 0
 
     def add_objective(self, text: object, name: object, *, is_agent: bool) -> None:
         """Add the objective of a run as the user's words, if the program stated one for an agent."""
