@@ -313,8 +313,8 @@ def gain_over_today(found: Predictions, kept: Any) -> dict[str, Any]:
     }
 
 
-def auroc_within(confidence: Any, labels: Any, agents: Any) -> float:
-    """The AUROC among pairs of actions of the same agent."""
+def auroc_within(confidence: Any, labels: Any, agents: Any) -> float | None:
+    """The AUROC among pairs of actions of the same agent; None where no agent has right and wrong ones."""
     pairs = won = 0.0
     for agent in set(agents.tolist()):
         own = agents == agent
@@ -322,7 +322,7 @@ def auroc_within(confidence: Any, labels: Any, agents: Any) -> float:
         if count:
             won += count * auroc(confidence[own], labels[own], np.ones(int(own.sum())))
             pairs += count
-    return won / pairs if pairs else float("nan")
+    return won / pairs if pairs else None
 
 
 def broken_promises(found: Predictions) -> dict[str, Any]:
@@ -397,7 +397,7 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
                     row["n"],
                     f"{row['right']:.2f}",
                     shown,
-                    f"{row['auroc_within_agents'][which]:.2f}",
+                    "-" if (within := row["auroc_within_agents"][which]) is None else f"{within:.2f}",
                     f"{each['brier']:.3f}",
                     f"{each['ece']:.3f}",
                 )
