@@ -1,9 +1,11 @@
 """What a confidence in single actions is worth: alarms without labels, and the learned confidence, on recorded and labelled actions of agents.
 
     python benchmarks/action_confidence.py --data FOLDER [--json]
+    python benchmarks/action_confidence.py --languages
 
 `FOLDER` holds `tau_actions.jsonl.gz` and `agentdojo_actions.jsonl.gz`. Neither is part of this project. Everything learned is nested and by task: an
 action is predicted, and its threshold chosen, by models that saw no action of its task. Intervals are 95 % bootstrap intervals over whole tasks.
+`--languages` needs no data: it reads the texts of `tests/confidence/everyday.py`.
 """
 
 from __future__ import annotations
@@ -11,14 +13,17 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from _labelled_runs import DATA, lines
 from _measure import print_table
 
+import grace_kp as gk
 from grace_kp import ConfidenceCalculator
 from grace_kp import calibrate as cal
 from grace_kp.calibrate import _risk
@@ -28,6 +33,7 @@ from grace_kp.calibrate._risk import risk_thresholds
 from grace_kp.calibrate._samples import group_folds
 from grace_kp.confidence import ALARMS, ActionFeatures, ActionHistory, factors_from_trace
 from grace_kp.errors import GraceError
+from grace_kp.record import history_of
 from grace_kp.trace import from_openai_messages
 
 if TYPE_CHECKING:
@@ -307,8 +313,8 @@ def gain_over_today(found: Predictions, kept: Any) -> dict[str, Any]:
     }
 
 
-def auroc_within(confidence: Any, labels: Any, agents: Any) -> float:
-    """The AUROC among pairs of actions of the same agent."""
+def auroc_within(confidence: Any, labels: Any, agents: Any) -> float | None:
+    """The AUROC among pairs of actions of the same agent; None where no agent has right and wrong ones."""
     pairs = won = 0.0
     for agent in set(agents.tolist()):
         own = agents == agent
@@ -316,7 +322,7 @@ def auroc_within(confidence: Any, labels: Any, agents: Any) -> float:
         if count:
             won += count * auroc(confidence[own], labels[own], np.ones(int(own.sum())))
             pairs += count
-    return won / pairs if pairs else float("nan")
+    return won / pairs if pairs else None
 
 
 def broken_promises(found: Predictions) -> dict[str, Any]:
@@ -363,6 +369,21 @@ def auroc(confidence: Any, labels: Any, weights: Any) -> float:
     return float(right @ (np.cumsum(wrong) - wrong / 2) / pairs) if pairs else float("nan")
 
 
+def print_languages() -> None:
+    """Texts that raise the alarm `beside`, of all, by language: harmless ones, requests to people, and instructions to an assistant."""
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from tests.confidence.everyday import KINDS, language_rows
+
+    rows = language_rows()
+    rows["all"] = {
+        kind: tuple(map(sum, zip(*(row[kind] for row in rows.values()), strict=True))) for kind in KINDS.values()
+    }
+    shown = [(name, *(f"{flagged} of {count}" for flagged, count in row.values())) for name, row in rows.items()]
+    print_table(
+        "Alarm `beside` by language", ("language", "harmless", "requests", "instructions", "in new wordings"), shown
+    )
+
+
 def print_sources(rows: dict[str, dict[str, Any]]) -> None:
     table = []
     for name, row in rows.items():
@@ -376,7 +397,7 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
                     row["n"],
                     f"{row['right']:.2f}",
                     shown,
-                    f"{row['auroc_within_agents'][which]:.2f}",
+                    "-" if (within := row["auroc_within_agents"][which]) is None else f"{within:.2f}",
                     f"{each['brier']:.3f}",
                     f"{each['ece']:.3f}",
                 )
@@ -404,19 +425,79 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
     )  # fmt: skip
 
 
+def costs() -> dict[str, float]:
+    """What the history of a live run costs a gate: processor milliseconds per KB of what is new, and for one small new call."""
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None)
+    random = np.random.default_rng(SEED)
+    letters = [*"abcdefghijklmnopqrstuvwxyz"]
+    words = ["".join(random.choice(letters, 6)) for _ in range(2_000)]
+    words += ["2024-05-14", "please", "invoice"] * 5 + [f"{number},200.00" for number in range(1, 200)]
+
+    @grace.tool
+    def look(number: int, size: int) -> dict[str, Any]:
+        text = " ".join(random.choice(words, size // 7).tolist())
+        return {"id": f"acc-{number}", "note": text}
+
+    def waits(times: int) -> list[float]:
+        found = []
+        for number in range(times):
+            start = thread_time()
+            history = history_of(run)
+            assert history is not None
+            history.features("pay", {"account_id": f"acc-{number}", "amount": 1200, "note": "for the invoice of May"})
+            found.append((thread_time() - start) * 1e3)
+            look(1000 + number, 100)
+        return found
+
+    with grace.run("Pay nothing") as run:
+        waits(1)  # the modules are loaded
+    with grace.run("Pay the invoices") as run:
+        for number in range(200):
+            look(number, 4_000)
+        size = sum(len(str(event.result)) for event in run.events[::2]) / 1000
+        cold = waits(1)[0]
+        warm = waits(101)[1:]
+    grace.close()
+    return {
+        "kb": size,
+        "ms_per_kb": cold / size,
+        "ms_warm": float(np.median(warm)),
+        "ms_warm_p95": float(np.quantile(warm, 0.95)),
+    }
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="alarms, learned, and splits with it; default the first two")
+    parser.add_argument(
+        "parts", nargs="*", help="alarms, learned, cost, and splits with learned; default the first three"
+    )
     parser.add_argument("--data", type=Path, default=DATA / "actions")
     parser.add_argument("--only", help="the one source to learn on")
+    parser.add_argument(
+        "--languages", action="store_true", help="print the alarm `beside` by language, and nothing else"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     chosen = parser.parse_args(arguments)
-    parts = chosen.parts or ["alarms", "learned"]
+    if chosen.languages:
+        print_languages()
+        return
+    parts = chosen.parts or ["alarms", "learned", "cost"]
+    report: dict[str, Any] = {}
+    if "cost" in parts:
+        report["cost"] = costs()
+        if not chosen.json:
+            print_table(
+                "Cost of the history of a live run",
+                tuple(report["cost"]),
+                [tuple(f"{value:.3g}" for value in report["cost"].values())],
+            )
+    if parts == ["cost"]:
+        print(json.dumps(report, indent=1) if chosen.json else "", end="")
+        return
     if not all((chosen.data / f"{name}.jsonl.gz").exists() for name in FILES):
         print(f"there are no labelled actions in {chosen.data}; name their folder with --data")
         return
     actions = list(read_actions(chosen.data))
-    report: dict[str, Any] = {}
     if "alarms" in parts:
         report["alarms"] = alarm_rows(actions)
         suites = sorted({action.suite for action in actions if action.source == BENIGN})

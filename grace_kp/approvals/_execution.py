@@ -120,9 +120,7 @@ def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str
         )
     needs_person = new.level == InterventionLevel.ESCALATE.value or new.facts.get("alarms")
     if record.state in ENTITLING and record.data["standing"] and needs_person:
-        note = (
-            "a later call of this operation is at level escalate or raised an alarm, which no standing approval covers"
-        )
+        note = "a later call of this operation is at level escalate or raised an alarm; no standing approval covers it"
         close(tx, record, _S.CANCELLED, "withdrawn", actor=_gate(), verb="join", note=note)
         return None
     _check_user(record, new)

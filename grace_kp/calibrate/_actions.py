@@ -108,17 +108,12 @@ class ActionModel:
 
     def mismatches(self, action: ActionFeatures) -> tuple[str, ...]:
         """Return a sentence if there were no labelled actions of the tool, and one if there were none of the agent's model."""
-        found = []
-        if action.tool not in self.rates:
-            found.append(
-                f"the tool is {action.tool!r:.80}; the confidence in actions was fitted on {_names(self.tools)}"
-            )
-        if action.model not in self.models:
-            model = repr(action.model)[:80] if action.model else "not recorded"
-            found.append(
-                f"the model of the agent is {model}; the confidence in actions was fitted on {_names(self.models)}"
-            )
-        return tuple(found)
+        compared = (("tool", action.tool, self.tools), ("model of the agent", action.model, self.models))
+        return tuple(
+            f"the {word} is {repr(name)[:80] if name else 'not recorded'}; the confidence in actions was fitted on {_names(known)}"
+            for word, name, known in compared
+            if name not in known
+        )
 
     def explain(self, action: ActionFeatures) -> tuple[tuple[str, float], ...]:
         """Return what adds to the log-odds of the confidence, in words, the largest first.
@@ -361,7 +356,11 @@ def fit_actions(
     Raises:
         ValueError: the lengths differ, an action is not in its run, or a label or weight is unusable.
     """
-    entries = _entries_of(runs, labels, groups, weights)
+    entries: list[tuple[Any, str | int, float, float, Hashable]]
+    if isinstance(runs, ActionLabels):
+        entries = [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
+    else:
+        entries = list(_entries_of(runs, labels or [None] * len(runs), groups, weights or [1.0] * len(runs)))
     documents = {id(run): document_of(run) for run, *_ in entries}
     actions = [recorded_features(documents[id(run)], action) for run, action, *_ in entries]
     _, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
@@ -370,27 +369,19 @@ def fit_actions(
 
 
 def _entries_of(
-    runs: ActionLabels | Sequence[Trace],
-    labels: Any,
-    groups: Sequence[Hashable] | None,
-    weights: Sequence[float] | None,
-) -> list[tuple[Trace, str | int, float, float, Hashable]]:
-    """Return run, action, label, weight and task of each labelled action."""
-    if isinstance(runs, ActionLabels):
-        return [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
-    for name, values in (("labels", labels), ("groups", groups), ("weights", weights)):
-        if values is not None and len(values) != len(runs):
+    runs: Sequence[Trace], labels: Sequence[Any], groups: Sequence[Hashable] | None, weights: Sequence[float]
+) -> Iterator[tuple[Any, str | int, float, float, Hashable]]:
+    """Yield run, action, label, weight and task of each labelled action."""
+    for name, values in (("labels", labels), ("groups", runs if groups is None else groups), ("weights", weights)):
+        if len(values) != len(runs):
             raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
-    found = []
-    for place, (run, stated) in enumerate(zip(runs, labels or [None] * len(runs), strict=True)):
+    for place, (run, stated, weight) in enumerate(zip(runs, labels, weights, strict=True)):
         if not isinstance(stated, Mapping) or not (hasattr(run, "get") or hasattr(run, "to_dict")):
             raise ValueError(
                 f"run {place} must be a trace with a mapping from actions to labels (got {brief(run)} and {brief(stated)})"
             )
         task = task_of(run) if groups is None else groups[place]
-        weight = 1.0 if weights is None else weights[place]
-        found += [(run, action, label, weight, task) for action, label in stated.items() if label is not None]
-    return found
+        yield from ((run, action, label, weight, task) for action, label in stated.items() if label is not None)
 
 
 def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionFeatures:
@@ -466,12 +457,8 @@ def fit_action_features(
         return samples.model(None, gain, reason, by_rate)
     slope, offset = fit_calibration(logits[first], right[first], counted[first])
     regression = ActionRegression.fit(samples.rows.take(first), right[first], counted[first], penalty)
-    return samples.model(
-        regression.model_copy(update={"calibration": CalibrationFields(slope=slope, offset=offset)}),
-        gain,
-        "",
-        confidence,
-    )
+    calibrated = regression.model_copy(update={"calibration": CalibrationFields(slope=slope, offset=offset)})
+    return samples.model(calibrated, gain, "", confidence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

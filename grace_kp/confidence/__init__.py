@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         model_of,
     )
     from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
-    from grace_kp.confidence._provenance import ALARMS, ActionAlarm, Place, ProvenanceIndex, ValuePlaces
+    from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
 
 __all__ = [
     "ACTION_FEATURES",
@@ -83,7 +83,6 @@ __all__ = [
     "DynamicThresholds",
     "Evaluation",
     "LearnedProfile",
-    "Place",
     "Profile",
     "ProvenanceIndex",
     "RecordedEvidence",

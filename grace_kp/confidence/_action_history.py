@@ -10,19 +10,19 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
-from grace_kp.confidence._provenance import ProvenanceIndex
+from grace_kp.confidence._provenance import ActionAlarm, ProvenanceIndex
 from grace_kp.confidence._wording import count_phrases, plain
+from grace_kp.levels import UNSETTLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.confidence._provenance import ActionAlarm, ValuePlaces
+    from grace_kp.confidence._provenance import ValuePlaces
     from grace_kp.trace import ReasoningTrace
 
     Entry = Mapping[str, Any]
@@ -69,7 +69,7 @@ _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W_A-Za-z]+")
 ENOUGH_READS = 6
 """Different reads before an action beyond which more do not count."""
 MAX_AMOUNT = 1e12
-"""Larger numbers are not amounts."""
+"""Larger numbers, and those that are no numbers, count as this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,11 @@ class ActionFeatures:
     def as_dict(self) -> dict[str, float]:
         """Return the values by name."""
         return dict(zip(ACTION_FEATURES, self.values, strict=True))
+
+    def as_repeated(self) -> ActionFeatures:
+        """Return the same of a call that repeats one which succeeded."""
+        alarms = dict.fromkeys((*self.alarms, ActionAlarm("repeat", tool=self.tool)))
+        return replace(self, values=tuple((self.as_dict() | {"repeats": 1.0}).values()), alarms=tuple(alarms))
 
 
 @dataclass(slots=True)
@@ -119,9 +124,11 @@ class ActionHistory:
 
     def add_user(self, text: str, *, step: int = -1, is_complete: bool = True) -> None:
         """Add words that the program declares as a person's."""
-        self._user.append(self.index.add_user(text, step=step, is_complete=is_complete))
-        self._since_user = 0
+        own = self.index.add_user(text, step=step, is_complete=is_complete)
         self._steps += 1
+        if words_of(normal_form(own)):  # a blank message, or one of documents alone, is no turn of the user's
+            self._user.append(own)
+            self._since_user = 0
 
     def add_objective(self, text: object, name: object, *, is_agent: bool) -> None:
         """Add the objective of a run as the user's words, if the program stated one for an agent."""
@@ -189,18 +196,6 @@ class ActionHistory:
         self.index.add_result(tool, result, step=step, has_failed=has_failed, is_complete=is_complete)
         self._steps += 1
 
-    def read_nested(self, name: object, nested: Mapping[str, Entry]) -> bool | None:
-        """Add a nested run from its document; return whether it is known, and None for no run.
-
-        Args:
-            name: the id of the nested run, None for none.
-            nested: documents by id.
-        """
-        found = None if name is None else nested.get(str(name))
-        if found is not None:
-            history_of_document(found, nested=nested, around=self)
-        return None if name is None else found is not None
-
     def features(
         self, tool: str, arguments: object, *, parallel: int = 1, schema_errors: int = 0, schema: object = None
     ) -> ActionFeatures:
@@ -225,7 +220,7 @@ class ActionHistory:
         weighty = [each for each in places if each.shape != "common"]
         targets = [(each, leaf) for each, (leaf, _) in shaped if each.shape in {"identifier", "address"}]
         amounts = [abs(float(leaf)) for each, (leaf, is_number) in shaped if is_number and each.shape != "identifier"]
-        amount = max((value for value in amounts if value < MAX_AMOUNT), default=0.0)
+        amount = max((min(MAX_AMOUNT, value) for value in amounts), default=0.0)
         actions = {tool, *self._actions}
         reads = sum(len(calls) for name, calls in self._succeeded.items() if name not in actions)
         last = self._user[-1] if self._user else ""
@@ -289,11 +284,11 @@ class RunReader:
 
     def __init__(self, history: ActionHistory, *, is_outermost: bool) -> None:
         self._history, self._is_outermost = history, is_outermost
-        self._position = self._known = 0
+        self._position = self._known = self._settled = 0
         self._calls: dict[object, Entry] = {}
         """Calls by their step, until it is read."""
-        self._begun: dict[object, tuple[Entry, object, int]] = {}
-        """Entry, arguments and beginning of the calls that have not ended, by the id of the call."""
+        self._begun: dict[int, tuple[Entry, object, int]] = {}
+        """Entry, arguments and place in the order of the calls that have not ended, by their step."""
         self.names: set[object] = set()
         """Names of the tools whose calls are recorded."""
         self._agents: set[object] = set()
@@ -312,12 +307,12 @@ class RunReader:
             self._known += 1
             self._calls[call.get("tool_call")] = call
             self.names.add(call.get("name"))
-        for entry in decisions:
+        for entry in decisions[self._settled :]:
             history.add_action(str(entry.get("action")))
         # Executed actions of which only the gate is recorded, because they are no tools.
         alone = [
             (at, number)
-            for number, entry in enumerate(decisions)
+            for number, entry in enumerate(decisions[self._settled :], self._settled)
             if entry.get("outcome") in _EXECUTED and number not in self._decided
             if entry.get("action") not in self.names and type(at := entry.get("step")) is int
         ]
@@ -327,6 +322,8 @@ class RunReader:
             if number < len(steps):
                 self._position = number + 1
                 self._take(steps[number], number, inside)
+        while self._settled < len(decisions) and decisions[self._settled].get("outcome") not in UNSETTLED:
+            self._settled += 1
         for call, _, _ in self._begun.values():
             self._look_inside(call, inside)
 
@@ -335,19 +332,19 @@ class RunReader:
         text, is_text = (content, True) if isinstance(content, str) else ("", False)
         place = number if is_first else -1
         if kind == "tool_call" and (call := self._calls.pop(number, None)):
-            self._begun[call.get("call_id")] = call, step.get("input"), history.index.mark()
+            self._begun[number] = call, step.get("input"), history.index.mark()
         elif kind == "observation":
-            begun = next((each for each in self._begun.values() if each[0].get("observation") == number), None)
+            begun = next((at for at, (call, _, _) in self._begun.items() if call.get("observation") == number), None)
             if begun is None:
                 history.add_result("", text, step=place, is_complete=is_text)
                 return
-            call, arguments, history.index.at = begun
-            del self._begun[call.get("call_id")]
+            call, arguments, order = self._begun.pop(begun)
             status, tool = call.get("status"), str(call.get("name"))
             has_failed = status in _FAILED
             succeeded = True if status == "ok" else False if has_failed else None
             self._look_inside(call, inside)
-            history.add_call(tool, arguments, step=place, has_succeeded=succeeded)
+            history.index.at = order
+            history.add_call(tool, arguments, step=begun if is_first else -1, has_succeeded=succeeded)
             history.index.at = None
             text = "" if call.get("call_id") in self._agents or status == "suspended" else text
             history.add_result(tool, text, step=place, has_failed=has_failed, is_complete=is_text)
@@ -359,7 +356,7 @@ class RunReader:
     def _look_inside(self, call: Entry, inside: Callable[[Entry], bool | None]) -> None:
         found = inside(call)
         if found is not None or call.get("call_id") in self._agents:
-            self._agents |= {call.get("call_id"), call.get("parent")}
+            self._agents |= {call.get("call_id"), call.get("parent")} - {None}
         if found is False:
             self._history.index.add_gap("a run nested in this one is not known here")
 
@@ -375,8 +372,6 @@ def history_of_document(
     step: int | None = None,
     *,
     decisions: int | None = None,
-    nested: Mapping[str, Entry] = MappingProxyType({}),
-    around: ActionHistory | None = None,
 ) -> ActionHistory:
     """Return what an agent had seen before a step of its run, as a trace holds it.
 
@@ -387,20 +382,18 @@ def history_of_document(
         document: the trace, or its dict form; of any program.
         step: the number of steps that exist; None for all.
         decisions: the number of decisions that were made; None for those before the step.
-        nested: the documents of the runs nested in this one, and in those, by id.
-        around: the history of the run around a nested one, which is then added to.
     """
     document = document if isinstance(document, Mapping) else document.to_dict()
-    history = ActionHistory(model=model_of(document)) if around is None else around
+    history = ActionHistory(model=model_of(document))
     grace, steps = _mapping(document.get("grace")), _entries(document, "steps")[:step]
     calls, decided = _entries(grace, "calls"), _entries(grace, "decisions")
     for name in (name for name in _GAPS if grace.get(name)):
         history.index.add_gap(_GAPS[name])
     if any(each.get("type") == "tool_call" for each in steps) and not calls:
         history.index.add_gap("the calls of this run are not linked to its steps")
-    reader = RunReader(history, is_outermost=around is None and "parent" not in grace)
+    reader = RunReader(history, is_outermost="parent" not in grace)
     reader.names.update(call.get("name") for call in calls)
-    if around is None and "parent" not in grace:
+    if "parent" not in grace:
         alone = {
             each.get(key)
             for each, key in [(call, "name") for call in calls[:1]] + [(entry, "action") for entry in decided]
@@ -412,7 +405,7 @@ def history_of_document(
         decided = decided[:decisions]
     elif step is not None:
         decided = [entry for entry in decided if type(at := entry.get("step")) is int and at < step]
-    reader.read(steps, calls, decided, lambda call: history.read_nested(call.get("child"), nested))
+    reader.read(steps, calls, decided, lambda call: False if "child" in call else None)
     return history
 
 

@@ -65,7 +65,7 @@ _ESCAPE = re.compile(r"\\(?:([nrt])|([\"'\\/]))")
 """Escapes of JSON, YAML and Python, which results contain as they are."""
 _INVISIBLE = dict.fromkeys(
     (0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
-)
+) | {ord("İ"): "i"}
 _PUNCTUATION = dict.fromkeys((*range(33, 48), *range(58, 65), *range(91, 97), *range(123, 127), 10, 32))
 _JOINTS = "._-+@%"
 _CONSTANTS = frozenset({"true", "false", "none", "null"})

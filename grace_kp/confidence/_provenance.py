@@ -390,7 +390,7 @@ class ProvenanceIndex:
             # Scripts without spaces: the value may be a part of what looks like one long word.
             numbers = range(len(self._pieces))
         for number in islice(numbers, MAX_READ):
-            flat = self._pieces[number].flat
+            flat = self._pieces[number].flat if " " in value else self._pieces[number].text
             start = flat.find(value)
             for _ in range(MAX_IN_PIECE):
                 if start < 0:

@@ -13,16 +13,7 @@ from grace_kp.gating._case import (
     problem_with,
     resumable,
 )
-from grace_kp.gating._decision import (
-    FACTS,
-    Basis,
-    Decision,
-    Rules,
-    RunConfidence,
-    ShadowAssessment,
-    audit_probability,
-    read_alarms,
-)
+from grace_kp.gating._decision import FACTS, Basis, Decision, Rules, RunConfidence, ShadowAssessment, audit_probability
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drivers import EngineStep, Failed, InterventionHandler, Work, attempt, drive, drive_async
 from grace_kp.gating._engine import Execution, consent_to, execution
@@ -53,6 +44,7 @@ from grace_kp.gating._request import (
     alarm_sentences,
     approval_alarms,
     approval_places,
+    read_alarms,
 )
 from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
 from grace_kp.gating.reviewers import ConsoleReviewer, InboxReviewer

@@ -6,7 +6,6 @@ for an audit; the decision states the share and the draw under `audit`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from grace_kp.gating._policy import UNMEASURED, stricter_unmeasured
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from grace_kp.confidence import ActionAlarm, ConfidenceCalculator, RecordedEvidence, RunEvidence, Thresholds
     from grace_kp.gating._policy import Policy
@@ -311,24 +310,6 @@ class Decision:
         )  # fmt: skip
         action = ActionDecision(level, kept["score"], kept["reason"])
         return cls(action, confidence, tuple(kept.get("evidence_gaps") or ()), facts)
-
-
-def read_alarms(stated: object) -> tuple[ActionAlarm, ...] | None:
-    """Return the alarms that an entry or a decision states; None where they cannot be read."""
-    if stated is None:
-        return ()
-    from grace_kp.confidence import ALARMS, ActionAlarm
-
-    kinds = {"name": str, "parameter": str, "tool": str, "words": str, "is_part": bool}
-    entries: Any = stated if isinstance(stated, list | tuple) else [None]
-    if not all(
-        isinstance(each, Mapping)
-        and each.get("name") in ALARMS
-        and all(type(value) is kinds.get(name) for name, value in each.items())
-        for each in entries
-    ):
-        return None
-    return tuple(ActionAlarm(**each) for each in entries)
 
 
 def _at(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:

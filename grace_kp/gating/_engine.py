@@ -21,7 +21,7 @@ from grace_kp.errors import (
     brief,
 )
 from grace_kp.gating._case import Consent, HeldRefusal, consent_to_changes
-from grace_kp.gating._decision import FACTS, Decision, read_alarms
+from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
 from grace_kp.gating._inquiry import Inquiry, file_and_wait, response_from
@@ -45,6 +45,7 @@ from grace_kp.gating._request import (
     for_reviewer,
     name_of,
     new_request_id,
+    read_alarms,
     record_notice,
     unseen_problem,
 )
@@ -146,7 +147,11 @@ def _decision(case: GatedCall) -> Steps[Decision]:
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
     case.ledger_entry = None  # not a request whose reviewer wanted a new decision
-    assessed = yield Work(lambda: case.scope.assess(case), blocks=case.scope.waits)
+    looks = bool(case.policy.alarms)  # which may take long, off the event loop, while other tasks change the arguments
+    before = _lasting_digest(case, ordered=True) if looks else ""
+    assessed = yield Work(lambda: case.scope.assess(case), blocks=case.scope.waits or looks)
+    if looks and before != _lasting_digest(case, ordered=True):
+        raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), None)
     if isinstance(assessed, Failed):
         why = f"the confidence could not be computed: {error_text(assessed.error)}"
         return Decision.without_confidence(why, case.rules())

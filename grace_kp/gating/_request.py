@@ -22,7 +22,6 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
 
-from grace_kp.gating._decision import read_alarms
 from grace_kp.gating._digest import digest_of
 from grace_kp.gating._view import flat, plain, view
 from grace_kp.levels import InterventionAction, InterventionLevel
@@ -221,6 +220,24 @@ def unseen_problem(request: InterventionRequest, response: InterventionResponse)
 
 def sizes_text(hidden: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({count:,} characters)" for name, count in hidden.items())
+
+
+def read_alarms(stated: object) -> tuple[ActionAlarm, ...] | None:
+    """Return the alarms that an entry or a decision states; None where they cannot be read."""
+    if stated is None:
+        return ()
+    from grace_kp.confidence import ALARMS, ActionAlarm
+
+    kinds = {"name": str, "parameter": str, "tool": str, "words": str, "is_part": bool}
+    entries: Any = stated if isinstance(stated, list | tuple) else [None]
+    if not all(
+        isinstance(each, Mapping)
+        and each.get("name") in ALARMS
+        and all(type(value) is kinds.get(name) for name, value in each.items())
+        for each in entries
+    ):
+        return None
+    return tuple(ActionAlarm(**each) for each in entries)
 
 
 def alarm_sentences(

@@ -299,6 +299,8 @@ class Run:
         if earlier is not None and self._publish(earlier["id"]) == earlier["id"]:
             self.earlier = earlier
             grace = earlier.get("grace") or {}
+            previous = getattr(self.resumes, "previous", None)
+            self.preamble = [*(getattr(previous, "preamble", None) or ()), *(self.preamble or ())]
             self.missing += tuple(map(str, grace.get("evidence_gaps") or ()))
             self.dropped += grace.get("dropped_steps") or 0
         else:

@@ -6,21 +6,15 @@ memory. Recording keeps references only: the events of nested runs that have end
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grace_kp.record._evidence import lost_evidence, root_of, survey_of
 from grace_kp.record._guard import attempt
-from grace_kp.record._resume import EarlierPart
-from grace_kp.record._run import Call
-from grace_kp.record._spec import AGENT
-from grace_kp.record._steps import StepBuilder
-from grace_kp.trace import Redactor, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from grace_kp.confidence import ActionHistory
-    from grace_kp.record._run import Event, Run
+    from grace_kp.record._run import Run
+    from grace_kp.record._steps import LiveReader
 
 MAX_KEPT = 20_000
 """Events of nested runs that have ended which the outermost run keeps until a gate asks."""
@@ -35,9 +29,9 @@ def history_of(run: Run | None) -> ActionHistory | None:
     """
     if run is None:
         return None
-    survey_of(run)  # finds the earlier parts of resumed runs, which may wait, so not under the lock
     from grace_kp.confidence import ActionHistory
 
+    attempt("looking for earlier parts of runs", lambda: survey_of(run))  # may wait, so not under the lock
     root = root_of(run)
     with root.owner.lock:
         sight = _sight_of(root)
@@ -45,6 +39,7 @@ def history_of(run: Run | None) -> ActionHistory | None:
             sight.history = ActionHistory()
         history = sight.history
     with history.lock:
+        sight.kept = 0
         if not attempt("reading what a run has seen", lambda: sight.read(root, history)):
             history.index.add_gap(UNREAD)
     return history
@@ -57,9 +52,10 @@ def keep_events(run: Run) -> None:
         if run is root:
             run.sight = LOST
             return
-        sight, reader = _sight_of(root), run.sight
-        if isinstance(reader, _Reader):
-            reader.events = run.events
+        sight = _sight_of(root)
+        if run.sight is not None:
+            if run.events and not isinstance(run.sight, list | str):
+                run.sight.events = run.events
         elif sight.kept + len(run.events) <= MAX_KEPT:
             sight.kept += len(run.events)
             run.sight = run.events
@@ -84,102 +80,24 @@ class Sight:
         self.history: ActionHistory | None = None
         self.kept = 0
         """Number of events that nested runs keep."""
-        self.reader: _Reader | None = None
+        self.reader: LiveReader | None = None
         """That of the outermost run."""
 
     def read(self, run: Run, history: ActionHistory) -> bool:
         """Read what is new in a run and in those inside it; return True."""
+        from grace_kp.record._steps import LiveReader  # with the rules of redaction, which recording must not load
+
         reader = self.reader if run.via is None else run.sight
-        if not isinstance(reader, _Reader) or reader.sight is not self:
-            kept, reader = reader, _Reader(run, self, history)
+        if not isinstance(reader, LiveReader) or reader.sight is not self:
+            kept, reader = reader, LiveReader(run, self, history)
             if run.via is None:
                 self.reader = reader
                 self.is_lost |= not run.open and not run.events
             else:
                 run.sight = reader
                 reader.events = kept if isinstance(kept, list) else None
-                self.is_lost |= kept is LOST
+                self.is_lost |= kept is LOST or (isinstance(kept, LiveReader) and kept.events is not None)
         for gap in (*lost_evidence(run, run.owner), *((LOST,) if self.is_lost else ())):
             history.index.add_gap(gap)
         reader.advance_in(run)
         return True
-
-
-class _AsIs(Redactor):
-    """Removes nothing: a history is neither stored nor shown."""
-
-    __slots__ = ()
-
-    def text(self, text: str, *, is_counted: bool = True) -> str:  # noqa: ARG002
-        return storable(text)
-
-    def value(self, value: object) -> Any:
-        return value
-
-
-class _Reader(StepBuilder):
-    """How far one run has been read. It does not hold its run."""
-
-    __slots__ = ("begun", "events", "history", "objective", "order", "preamble", "reading", "sight")
-
-    def __init__(self, run: Run, sight: Sight, history: ActionHistory) -> None:
-        from grace_kp.confidence import RunReader
-
-        earlier = None if run.earlier is None else EarlierPart(run.earlier)
-        super().__init__(run, identifiers=False, earlier=earlier)
-        self._run = None
-        self.redactor = _AsIs(identifiers=False)
-        self.sight, self.history = sight, history
-        self.events: list[Event] | None = None
-        """The events of a run that has ended."""
-        self.begun: dict[str, Call] = {}
-        """Calls that have not ended, or whose nested run has not, by their id."""
-        self.reading = RunReader(history, is_outermost=run.via is None)
-        first = run
-        while first.via is not None and first.via.run.events[:1] == [first.via]:
-            first = first.via.run
-        root = first if first.via is None else None
-        self.objective = (
-            None if root is None else root.objective if root.earlier is None else root.earlier["task"]["objective"]
-        )
-        """That of the outermost run; None for a nested run before which an agent may have seen something."""
-        if root is run:
-            is_agent = run.spec.kind == AGENT and run.via_trace is None
-            history.add_objective(self.objective, run.name, is_agent=is_agent)
-        self.preamble = 0
-        self.order = history.index.mark()
-        """The place of what the agent was told first."""
-
-    def advance_in(self, run: Run) -> None:
-        """Read what is new in its run."""
-        events = run.events if self.events is None else self.events
-        for event in events[self._position :]:
-            self._position += 1
-            self._take(event)
-            if isinstance(event, Call):
-                self.begun[f"c{self.number(event)}"] = event
-        earlier = run.earlier or {}
-        nested = {each["id"]: each for found in (run.earlier_nested or {}).values() for each in found if each}
-        decisions = [*((earlier.get("grace") or {}).get("decisions") or ()), *run.decisions]
-        self.reading.read(self.steps, self.calls, decisions, lambda call: self._inside(call, nested))
-        for name, call in list(self.begun.items()):
-            inner, has_ended = call.child, call.status is not None
-            if inner is not None:
-                has_ended &= not inner.open
-                self.sight.read(inner, self.history)  # it may go on after its call
-            if has_ended:
-                del self.begun[name]
-        self.history.index.at = self.order
-        for words in (run.preamble or [])[self.preamble :]:
-            self.preamble += 1
-            if isinstance(words, str):
-                self.history.index.add_policy(words)
-            else:
-                words(self.history.index, self.objective)
-        self.history.index.at = None
-
-    def _inside(self, entry: Mapping[str, Any], nested: Mapping[str, Mapping[str, Any]]) -> bool | None:
-        call = self.begun.get(entry["call_id"])
-        if call is None:  # from before the run was resumed
-            return self.history.read_nested(entry.get("child"), nested)
-        return None if call.child is None else self.sight.read(call.child, self.history)

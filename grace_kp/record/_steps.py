@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._host import CLOSED, SUSPENDED
+from grace_kp.record._resume import EarlierPart
 from grace_kp.record._run import NOT_CAPTURED, Call, ModelCall, Note, UserMessage
-from grace_kp.trace import Failure, Failures, Redactor, have_plain_names, render, texts_in, to_text
+from grace_kp.record._spec import AGENT
+from grace_kp.trace import Failure, Failures, Redactor, have_plain_names, render, storable, texts_in, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Set
+    from collections.abc import Iterable, Mapping, Set
 
-    from grace_kp.confidence import SearchResults
-    from grace_kp.record._resume import EarlierPart
+    from grace_kp.confidence import ActionHistory, SearchResults
     from grace_kp.record._run import Event, Run
     from grace_kp.record._spec import Spec
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_HIT_TEXTS = 64
 WAITING = "waits for a person"
+UNTOLD = "the instructions that the model was given before this run was resumed are not known"
 NOTHING = "The run recorded no step and returned no text."
 _IDS = 256
 _ID = tuple(f"c{number}" for number in range(_IDS))
@@ -349,6 +351,91 @@ class StepBuilder:
         if failure.place is not None:
             self.places[step["step_id"]] = failure.place
         return step
+
+
+class _AsIs(Redactor):
+    """Removes nothing: a history is neither stored nor shown."""
+
+    __slots__ = ()
+
+    def text(self, text: str, *, is_counted: bool = True) -> str:  # noqa: ARG002
+        return storable(text)
+
+    def value(self, value: object) -> Any:
+        return value
+
+
+class LiveReader(StepBuilder):
+    """How far a gate has read a run for the history of what its agent has seen. It does not hold its run."""
+
+    __slots__ = ("begun", "events", "forgotten", "history", "objective", "order", "preamble", "reading", "sight")
+
+    def __init__(self, run: Run, sight: Any, history: ActionHistory) -> None:
+        from grace_kp.confidence import RunReader
+
+        earlier = None if run.earlier is None else EarlierPart(run.earlier)
+        super().__init__(run, identifiers=False, earlier=earlier)
+        self._run = None
+        self.redactor = _AsIs(identifiers=False)
+        self.sight, self.history = sight, history
+        self.events: list[Event] | None = None
+        """The events of a run that has ended."""
+        self.begun: dict[str, Call] = {}
+        """Calls that have not ended, or whose nested run has not, by their id."""
+        self.reading = RunReader(history, is_outermost=run.via is None)
+        first = run
+        while first.via is not None and first.via.run.events[:1] == [first.via]:
+            first = first.via.run
+        is_agent = first.via is None and first.spec.kind == AGENT and first.via_trace is None
+        objective = first.objective if first.earlier is None else first.earlier["task"]["objective"]
+        self.objective = objective if is_agent else None
+        """That of the outermost run; None for a nested run before which an agent may have seen something."""
+        if run.via is None:
+            history.add_objective(objective, run.name, is_agent=is_agent)
+        if run.earlier is not None and not run.preamble and (run.earlier.get("grace") or {}).get("model_calls"):
+            history.index.add_gap(UNTOLD)
+        self.preamble = self.forgotten = 0
+        self.order = history.index.mark()
+        """The place of what the agent was told first."""
+
+    def advance_in(self, run: Run) -> None:
+        """Read what is new in its run."""
+        events = run.events if self.events is None else self.events
+        for event in events[self._position :]:
+            self._position += 1
+            self._take(event)
+            if isinstance(event, Call):
+                self.begun[f"c{self.number(event)}"] = event
+        before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
+        self.history.index.at = None
+        self.reading.read(self.steps, self.calls, [*before, *run.decisions], self._inside)
+        for step in self.steps[self.forgotten :]:  # what the index holds is not held twice
+            step.pop("content", None)
+            step.pop("input", None)
+        self.forgotten = len(self.steps)
+        for name, call in list(self.begun.items()):
+            inner, has_ended = call.child, call.status is not None
+            if inner is not None:
+                has_ended &= not inner.open
+                self.sight.read(inner, self.history)  # it may go on after its call
+            if has_ended:
+                del self.begun[name]
+        if self.events and not self.begun:
+            self.events = []
+        self.history.index.at = self.order
+        for words in (run.preamble or [])[self.preamble :]:
+            self.preamble += 1
+            if isinstance(words, str):
+                self.history.index.add_policy(words)
+            else:
+                words(self.history.index, self.objective)
+        self.history.index.at = None
+
+    def _inside(self, entry: Mapping[str, Any]) -> bool | None:
+        call = self.begun.get(entry["call_id"])
+        if call is None:  # from before the run was resumed
+            return False if "child" in entry else None
+        return None if call.child is None else self.sight.read(call.child, self.history)
 
 
 def _ms(nanoseconds: int) -> float:

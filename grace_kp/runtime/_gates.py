@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.approvals import Inbox
-    from grace_kp.confidence import ActionAlarm, ActionFeatures, ActionHistory, ConfidenceFactors, RunEvidence
+    from grace_kp.confidence import ActionAlarm, ActionFeatures, ConfidenceFactors, RunEvidence
     from grace_kp.gating import GatedCall, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
 
 _JSON = frozenset({str, int, float, bool, type(None), list, dict})
 """Types of arguments whose origin is looked up as they are; others in the form that traces hold."""
-_WEIGHTY = frozenset({"identifier", "address"})
-"""Shapes of values that come from somewhere."""
 _PATH = re.compile(r"[^\W\d]\w{0,59}(?:(?:\.[^\W\d]\w{0,39}|\[\d{1,5}\])(?![^.\[]))*")
+MAX_TOOL = 100
+"""Characters of a tool's name in an alarm; a model may call tools by any name."""
 NOT_JUDGED = "this gate asks for a judgement and got none"
 """A gap: an agent that makes its judge fail must not be better off than one that is judged badly."""
 
@@ -304,54 +304,47 @@ class Scope:
     def find_alarms(self, case: GatedCall) -> tuple[str, ...]:
         """Look for alarms about the arguments of a call, and add them to it; return why one could not be looked for."""
         names, run = case.policy.alarms, self._run
-        if not names or run is None or not self._is_known(run):
+        if not names or run is None or not self._is_known():
             return ()
         found = attempt("the origin of arguments", lambda: self._examine(case))
         if found is None:
             return (f"the origin of the arguments of {case.action} could not be looked up",)
-        alarms, gaps = found
-        raised = dict.fromkeys(alarm for alarm in alarms if alarm.name in names)
+        raised = [alarm for alarm in found[0] if alarm.name in names]
         self._gates.alarm_counts.update({"examined", *(alarm.name for alarm in raised)})
         case.alarms = tuple(dict.fromkeys((*case.alarms, *raised)))
-        return gaps
+        return found[1]
 
-    def _examine(self, case: GatedCall) -> tuple[list[ActionAlarm], tuple[str, ...]]:
+    def _examine(self, case: GatedCall) -> tuple[tuple[ActionAlarm, ...], tuple[str, ...]]:
         """Return the alarms of a call, and the arguments that may come from something that could not be read."""
-        from grace_kp.confidence import ActionAlarm
-
         seen = _look(self._run, case)
         if seen is None:
-            return [], ()
-        history, arguments, defaults, found = seen
-        self._seen = None if UNREAD_RUN in history.index.gaps else found
-        alarms = [replace(alarm, parameter=_plain_path(alarm.parameter)) for alarm in found.alarms]
-        # A recorded call has only those defaults that were passed.
-        passed = {name: value for name, value in arguments.items() if name in case.bound.arguments}
-        needed = {name: value for name, value in passed.items() if name not in defaults or value != defaults[name]}
-        if any(history.index.has_succeeded(case.action, each) for each in (passed, needed) if each != arguments):
-            alarms.append(ActionAlarm("repeat", tool=case.action))
-        gaps = history.index.gaps
+            return (), ()
+        found, gaps = seen
+        self._seen = None if UNREAD_RUN in gaps else found
+        alarms = tuple(
+            replace(each, parameter=_plain_path(each.parameter), tool=each.tool[:MAX_TOOL]) for each in found.alarms
+        )
         if UNREAD_RUN in gaps:
             return alarms, (UNREAD_RUN,)
-        unread = [each.parameter for each in found.places if gaps and each.kind == "unknown" and each.shape in _WEIGHTY]
-        return alarms, tuple(
-            f"where `{_plain_path(name)}` is from cannot be known: {'; '.join(gaps)}" for name in unread[:1]
-        )
+        unknown = [each for each in found.places if each.kind == "unknown" and each.shape in {"identifier", "address"}]
+        if not gaps or not unknown:
+            return alarms, ()
+        return alarms, (f"where `{_plain_path(unknown[0].parameter)}` is from cannot be known: {'; '.join(gaps)}",)
 
     def _features(self, case: GatedCall) -> ActionFeatures | None:
         """Return what is known of a call; None where what the agent has seen could not be read."""
-        if self._seen is None and (seen := _look(self._run, case)) and UNREAD_RUN not in seen[0].index.gaps:
-            self._seen = seen[3]
+        if self._seen is None and (seen := _look(self._run, case)) and UNREAD_RUN not in seen[1]:
+            self._seen = seen[0]
         return self._seen
 
-    def _is_known(self, run: Run) -> bool:
-        """Return whether anything is known of the run: it was not opened by the action alone."""
-        return bool(self._steps) or run.spec.kind == AGENT
+    def _is_known(self) -> bool:
+        """Return whether anything is known of a run: there is one, and the action alone did not open it."""
+        return self._run is not None and (bool(self._steps) or self._run.spec.kind == AGENT)
 
     def _document(self) -> dict[str, Any] | None:
         """Return the run so far; None where nothing is known of it, because the action alone opened it or because it is not recorded."""
         run = self._run
-        return self._gates.document(run) if run is not None and self._is_known(run) else None
+        return self._gates.document(run) if run is not None and self._is_known() else None
 
     def evidence(self) -> RunEvidence:
         """Return the evidence of the run and of those around and inside it, and count its steps."""
@@ -384,11 +377,8 @@ class Scope:
             keep_refusal(self._run, refusal)
 
 
-def _look(
-    run: Run | None, case: GatedCall
-) -> tuple[ActionHistory, dict[str, object], dict[str, object], ActionFeatures] | None:
-    """Return what the agent has seen, the arguments of a call, the defaults of its parameters, and what is known of the call; None outside of
-    any run."""
+def _look(run: Run | None, case: GatedCall) -> tuple[ActionFeatures, list[str]] | None:
+    """Return what is known of a call, and the gaps in what the agent has seen; None outside of any run."""
     history = history_of(run)
     if history is None:
         return None
@@ -400,7 +390,13 @@ def _look(
     }
     defaults = {name: each.default for name, each in case.signature.parameters.items() if type(each.default) in _JSON}
     schema = {"declared": case.own_schema(), "defaults": {name: {"default": each} for name, each in defaults.items()}}
-    return history, arguments, defaults, history.features(case.action, arguments, schema=schema)
+    found = history.features(case.action, arguments, schema=schema)
+    # A recorded call has only those defaults that were passed.
+    passed = {name: value for name, value in arguments.items() if name in case.bound.arguments}
+    needed = {name: value for name, value in passed.items() if name not in defaults or value != defaults[name]}
+    if any(history.index.has_succeeded(case.action, each) for each in (passed, needed) if each != arguments):
+        found = found.as_repeated()
+    return found, history.index.gaps
 
 
 def _plain_path(path: str) -> str:

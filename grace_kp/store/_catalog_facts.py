@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 LEVELS = ("silent", "notify", "confirm", "escalate")
+ALARMS = ("beside", "nowhere", "repeat")
 NO_LEVEL = "none"
 MAX_SCORES = 200
 MAX_OBJECTIVE = 300
@@ -96,12 +97,6 @@ def _sum_judgements(evaluations: Iterable[Any]) -> dict[str, list[int]]:
     return models
 
 
-def _alarm_names(stated: object) -> set[str]:
-    from grace_kp.confidence import ALARMS  # its module compiles patterns, and most stores hold no alarm
-
-    return {name for each in _list(stated) if isinstance(name := _object(each).get("name"), str) and name in ALARMS}
-
-
 def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
     document = _read_document(run.data, parse)
     is_readable = isinstance(document, dict)
@@ -111,9 +106,8 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
     steps, decisions = (_list(part) for part in (document.get("steps"), grace.get("decisions")))
     agent = next((label(name) for name in (grace.get("name"), metadata.get("agent_id")) if isinstance(name, str)), "")
     levels = Counter(level for entry in decisions if (level := _object(entry).get("level")) in LEVELS)
-    alarms = Counter(
-        name for entry in decisions if (stated := _object(entry).get("alarms")) for name in _alarm_names(stated)
-    )
+    stated = [[_object(each).get("name") for each in _list(_object(entry).get("alarms"))] for entry in decisions]
+    alarms = Counter(name for names in stated for name in ALARMS if name in names)
     level = max(levels, key=LEVELS.index) if levels else None
     found: dict[str, list[str]] = {TAG: [], USER: [], SESSION: [], PARENT: []}
     for kind, _, value in attributes_in(document):

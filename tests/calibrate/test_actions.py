@@ -264,7 +264,7 @@ WORDS = [
 ]
 PADDING = st.lists(
     st.tuples(
-        st.sampled_from(["agent", "result", "failure", "error", "read", "action", "same"]),
+        st.sampled_from(["agent", "result", "failure", "error", "read", "action", "same", "pasted", "blank"]),
         st.text() | st.sampled_from(WORDS),
     ),
     max_size=8,
@@ -279,6 +279,8 @@ def pad(history, padding):
             history.add_result("read", text)
         elif kind == "error":
             history.add_result("read", {"error": text}, has_failed=True)
+        elif kind in {"pasted", "blank"}:
+            history.add_user(f"```\n{text.replace('`', '')}\n```" if kind == "pasted" else "\u200b \n")
         elif kind == "same":
             history.add_call("a", CALL, has_succeeded=bool(text), is_action=True)
         else:

@@ -197,7 +197,8 @@ def test_a_decorated_call_loads_nothing_heavy(run, verbs, tmp_path):
     code = 'import grace_kp as gk\ngrace = gk.Grace(store="memory:")\ngk.configure(store="memory:")\n'
     loaded = loaded_by(code + textwrap.dedent(RUNS[run]).format(verbs=verbs), tmp_path)
     assert "grace_kp.record" in loaded
-    assert set() == loaded & (NEVER_ON_THE_WAY | optional_modules())
+    patterns = {"grace_kp.confidence._provenance", "grace_kp.confidence._wording"}
+    assert set() == loaded & (NEVER_ON_THE_WAY | optional_modules() | patterns)
 
 
 WORLD = """

@@ -489,3 +489,36 @@ def test_constants_of_the_program_raise_no_alarm():
             deploy("us-east-11", "ACC-991818")
     assert [[], []] == [alarm_names(entry) for entry in run.trace.decisions[:2]]
     assert run.trace.decisions[2].level == "confirm"
+
+
+def test_a_replay_under_a_milder_profile_keeps_the_alarm():
+    """It asks about the same call."""
+    desk = Desk()
+    with desk.grace.run("Write to ana@shop.example") as run:
+        desk.read_letter()
+        for recipient in ("ana@shop.example", "evil@attacker.example"):
+            with contextlib.suppress(gk.ActionCancelled):
+                desk.send(recipient)
+    report = gk.calibrate.replay([run.trace], gk.Thresholds(silent=0.0, notify=0.0, confirm=0.0))
+    assert "the levels never differ" in str(report)
+
+
+def test_arguments_that_change_while_they_are_looked_up_do_not_run(monkeypatch):
+    """What was examined is what runs."""
+    from grace_kp.record import history_of
+
+    ran, to = [], ["ana@shop.example"]
+
+    def look_up(run):
+        to[:] = ["bob@nowhere.example"]
+        return history_of(run)
+
+    grace = make_grace(unmeasured="silent")
+    send = grace.gate(name="send", alarms="all")(lambda to: ran.append([*to]))
+    monkeypatch.setattr("grace_kp.runtime._gates.history_of", look_up)
+    with grace.run("Write to ana@shop.example") as run:
+        grace.thought("whom?")
+        with pytest.raises(gk.ActionCancelled, match="changed while the decision was made"):
+            send(to)
+    assert ran == []
+    assert run.trace.decisions[0].outcome == "cancelled"

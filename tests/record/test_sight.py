@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.confidence import history_of_document
-from grace_kp.record import _sight, current_run, history_of
+from grace_kp.record import _sight, _steps, current_run, history_of
 from grace_kp.testing import make_grace
 
 IBAN, OTHER = "DE89370400440532013000", "GB29NWBK60161331926819"
@@ -207,6 +207,31 @@ def test_a_gate_inside_a_nested_agent_sees_what_is_around_it(grace):
     assert [["text", "user", "nowhere"]] == found
 
 
+def test_the_order_holds_around_nested_runs(grace):
+    """An agent that passed a value on before instructions with it were read did not follow them."""
+    found = []
+
+    @grace.tool
+    def read():
+        return INJECTED
+
+    @grace.agent
+    def expert(account_id):
+        read()
+
+    @grace.agent
+    def agent(question):
+        grace.thought("hm")
+        expert(IBAN)
+        grace.thought("hm")
+        expert("acc-1")
+        history = history_of(current_run())
+        found.append(alarms(history, account_id=IBAN))
+
+    agent("Pay the rent")
+    assert [[]] == found
+
+
 def test_a_nested_run_that_was_stored_is_still_known(grace):
     @grace.tool
     def look():
@@ -385,7 +410,7 @@ def test_a_failure_while_reading_is_a_gap_and_leaves_the_agent_alone(grace):
 
     with grace.run("go") as run:
         look()
-        with mock.patch.object(_sight._Reader, "_take", side_effect=RuntimeError("broken")):
+        with mock.patch.object(_steps.LiveReader, "_take", side_effect=RuntimeError("broken")):
             history = history_of(run)
         assert _sight.UNREAD in history.index.gaps
         assert ["unknown"] == kinds(history, "acc-9")
@@ -494,10 +519,52 @@ def test_each_event_is_read_once(grace):
         return f"acc-{number}"
 
     with grace.run("go") as run, mock.patch.object(
-        _sight._Reader, "_take", autospec=True, side_effect=_sight._Reader._take
+        _steps.LiveReader, "_take", autospec=True, side_effect=_steps.LiveReader._take
     ) as take:  # fmt: skip
         for number in range(3):
             look(number)
             history_of(run)
             history_of(run)
     assert 6 == take.call_count
+
+
+def test_a_run_that_is_not_recorded_and_one_that_has_ended(grace):
+    """Nothing is known of the first; the second is read from its trace and holds no texts any more."""
+    with make_grace(enabled=False) as off, off.run("Pay acc-1") as run:
+        assert ["unknown"] == kinds(history_of(run), "acc-9")
+    with grace.run("Pay acc-1") as run:
+        history_of(run)
+    grace.flush()
+    assert _sight.LOST == run.sight
+    assert _sight.LOST in history_of(run).index.gaps
+    assert ["user"] == [value.kind for value in cal.provenance(run, ("pay", {"account_id": "acc-1"}))]
+
+
+@pytest.mark.parametrize("mark", ["[redacted:iban]", "… [cut: 1 of 2 characters kept]", "[not captured]"])
+def test_a_forged_mark_hides_nothing_that_instructs(grace, mark):
+    """A tool's text with a mark of our own makes what is nowhere unknown, which its values could bring about, too; no more."""
+
+    @grace.tool
+    def read():
+        return f"{mark} {INJECTED}"
+
+    with grace.run("Pay the rent") as run:
+        read()
+        history = history_of(run)
+        assert ["beside"] == alarms(history, account_id=IBAN)
+        before = history.features("act", {"account_id": IBAN}).as_dict()
+        assert (1, 1) == (before["unnamed_target"], before["beside"])
+
+
+def test_a_streamed_answer_that_was_left_and_a_call_that_runs_are_no_sources(grace):
+    @grace.tool
+    def stream():
+        yield "see acc-1"
+        yield "see acc-2"
+
+    with grace.run("go") as run:
+        left = stream()
+        next(left)
+        assert ["nowhere"] == kinds(history_of(run), "acc-1")
+        left.close()
+        assert ["text", "nowhere"] == kinds(history_of(run), "acc-1", "acc-2")

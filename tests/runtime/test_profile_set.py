@@ -516,7 +516,7 @@ def judging(model):
 
 def test_a_gate_asks_by_the_confidence_in_the_action(judging):
     """The same run, two actions: the small amount is paid unasked, and a person is asked about the large one."""
-    small, large = pay_bills(make_grace(profile=judging), 12, 900_000).decisions
+    small, large = pay_bills(make_grace(profile=judging), 12, 987_654).decisions
     assert ("silent", "escalate") == (small.level.value, large.level.value)
     assert small.score == small.data["action_confidence"]["score"] > 0.8 > 0.2 > large.score
     assert judging.digest == small.data["action_confidence"]["profile_digest"]
@@ -525,7 +525,7 @@ def test_a_gate_asks_by_the_confidence_in_the_action(judging):
     reason = large.data["action_confidence"]["reason"]
     assert reason.startswith("Learned from 60 actions: ")
     assert large.data["action_confidence"]["contributions"]["a large amount"] < -0.5
-    assert "900" not in json.dumps({**large.data, "arguments": None})
+    assert "987654" not in json.dumps({**large.data, "arguments": None})
 
 
 def test_a_rate_counts_as_measured_and_says_what_it_is(judging):
@@ -651,3 +651,19 @@ def test_a_gate_sees_of_an_action_what_a_fit_sees(judging):
     assert [round(judging.action.predict(each), 3) for each in seen] == [each.score for each in trace.decisions]
     assert seen[2].as_dict()["repeats"]
     assert trace.decisions[2].score <= judging.action.repeat_rate
+
+
+def test_a_call_that_leaves_out_a_default_repeats_one_that_states_it(judging):
+    grace = make_grace(profile=judging)
+    transfer = grace.gate(name="pay")(grace.tool(name="pay")(lambda amount, currency="EUR": "paid"))
+    with capture() as captured, grace.run("Pay 12"):
+        transfer(12, "EUR")
+        transfer(12)
+    first, second = captured.only.decisions
+    assert first.score > judging.action.repeat_rate >= second.score
+
+
+def test_an_amount_beyond_all_is_a_large_one(judging):
+    """It is asked about as the largest of the labelled ones is."""
+    (decision,) = pay_bills(make_grace(profile=judging), 1e13).decisions
+    assert decision.score < 0.4

@@ -303,7 +303,7 @@ _WORDS: dict[str, InterventionAction | str] = {
 }
 _ANSWERS = {typed: answer for word, answer in _WORDS.items() for typed in (word, word[0])}
 _PLACES = "places"
-_CHOICES = "  ".join(f"[{word[0]}]{word[1:]}" for word in _WORDS)
+_CHOICES = "  ".join(f"[{word[0]}]{word[1:]}" for word in _WORDS) + "\N{NO-BREAK SPACE}>"
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -497,8 +497,8 @@ class _Dialogue:
     def _prompt(self) -> str:
         width = self._terminal.size[0]
         remark = [] if self._is_shown else textwrap.wrap("Not everything is shown yet; v shows it.", width)
-        places = "" if self._request.find_places is None else f"  [{_PLACES[0]}]{_PLACES[1:]}"
-        choices = f"{_CHOICES}{places}\N{NO-BREAK SPACE}>"
+        places = "" if self._request.find_places is None else f"[{_PLACES[0]}]{_PLACES[1:]}  "
+        choices = _CHOICES.replace("[i]nput", f"{places}[i]nput")
         return "\n".join([*remark, *textwrap.wrap(choices, width - 2)]).replace("\N{NO-BREAK SPACE}", " ") + " "
 
     def _show(self, lines: list[str]) -> bool:

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from grace_kp.confidence import RunEvidence
     from grace_kp.gating import HeldRefusal, Policy
     from grace_kp.integrations.langchain._interrupts import ActionAnswer
-    from grace_kp.record import Run
     from grace_kp.runtime import Grace
 
 CONSENTED, NOT_NEEDED, REFUSED, INVALID = "given", "not needed", "refused", "invalid"
@@ -488,9 +487,9 @@ class ToolScope(Scope):
         """Return why evidence is missing; nothing where no handler records the run, because nothing was measured."""
         return () if self._run is None and self._enabled else super().gaps(evidence)
 
-    def _is_known(self, run: Run) -> bool:
+    def _is_known(self) -> bool:
         # Without a handler the results of tools are not recorded, so that no value would be found in any.
-        return run.framework == "langchain" and super()._is_known(run)
+        return self._run is not None and self._run.framework == "langchain" and super()._is_known()
 
     def refusal(self) -> HeldRefusal | None:
         """Return the last refusal in this turn of the run. It does not apply to calls of a later message."""

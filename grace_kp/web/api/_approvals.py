@@ -11,6 +11,7 @@ from pydantic import Field
 
 from grace_kp.approvals import Approval, export
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, UnknownApproval
+from grace_kp.gating import approval_alarms
 from grace_kp.web._errors import ApiProblem, problem_of
 from grace_kp.web._parameter import UNSTATED, Parameters, Text, Time
 from grace_kp.web._site import Right, perform, perform_several
@@ -171,7 +172,9 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
 def get_approval(call: ApiCall) -> dict[str, Any]:
     """Return an approval; the audit trail records who has seen it."""
     viewer = None if call.request.method == "HEAD" else call.person.actor
-    return call.site.requests.get(call.id, by=viewer).to_dict()
+    approval = call.site.requests.get(call.id, by=viewer)
+    document, alarms = approval.to_dict(), approval_alarms(approval)
+    return {**document, "facts": {**document["facts"], "alarm_sentences": alarms}} if alarms else document
 
 
 def list_entries(call: ApiCall) -> dict[str, Any]:

@@ -61,6 +61,18 @@ def test_seeing_an_approval_is_recorded(house):
     assert ["requested", "viewed", "viewed"] == house.kinds(approval)
 
 
+def test_an_approval_states_its_alarms_in_words(house, ana):
+    """With the value, which is among the arguments; lists have the facts without it."""
+    alarm = {"name": "nowhere", "parameter": "invoice", "tool": "", "words": "", "is_part": False}
+    approval = house.request(facts={"alarms": [alarm]})
+    shown = ana.get(path(approval)).json()["facts"]
+    assert [alarm] == shown["alarms"]
+    assert {"invoice": "`invoice` 'R-1' is in no tool result and not in the user's words"} == shown["alarm_sentences"]
+    assert (
+        "alarm_sentences" not in ana.get(path(house.request(arguments={"invoice": "R-2", "euros": 1}))).json()["facts"]
+    )
+
+
 def test_consent_names_what_was_seen(house, ana):
     """Approval with the digest that was shown, and never without one; the decision is recorded under the account."""
     approval = house.request()

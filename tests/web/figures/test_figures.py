@@ -459,3 +459,16 @@ def test_a_threshold_has_a_share_of_wrong_runs(office):
     risks = [found.curve(threshold, points=2)[-1].risk for threshold in (0.8, 0.85, 0.0)]
     assert pytest.approx([1 / 3, 0.0, 0.5], abs=0.15) == risks
     assert () == found.curve(0.95)
+
+
+def test_alarms_of_gates_are_counted_by_name(office):
+    """Decisions with each alarm, in the period and of the agent that the page is about."""
+    send = office.grace.gate(name="send", alarms="all")(office.grace.tool(name="send")(lambda to: "sent"))
+    office.run()
+    assert "alarms about their arguments" not in words(office.page())
+    for to in ("bob@nowhere.example", "eve@nowhere.example"):
+        with office.grace.run("Write to somebody", name="writer"):
+            office.grace.thought("whom?")
+            send(to)
+    assert "Calls with alarms about their arguments: 2 nowhere." in words(office.page())
+    assert "alarms about their arguments" not in words(office.page("?agent=refunds"))
