@@ -11,9 +11,10 @@ action is predicted, and its threshold chosen, by models that saw no action of i
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,11 @@ from _measure import print_table
 import grace_kp as gk
 from grace_kp import ConfidenceCalculator
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._actions import fit_actions
+from grace_kp.calibrate import _risk
+from grace_kp.calibrate._actions import fit_action_features
 from grace_kp.calibrate._assess import assess
-from grace_kp.calibrate._fit import group_folds
 from grace_kp.calibrate._risk import risk_thresholds
+from grace_kp.calibrate._samples import group_folds
 from grace_kp.confidence import ALARMS, ActionFeatures, ActionHistory, factors_from_trace
 from grace_kp.errors import GraceError
 from grace_kp.record import history_of
@@ -43,7 +45,8 @@ INJECTED = "carries out the injected task"
 BENIGN, ATTACKED = "agentdojo", "agentdojo attacked"
 FOLDS, FOLDS_OF_TODAY, RUNS_OF_TODAY = 10, 5, 400
 """The confidence of whole runs is fitted on fewer folds and at most so many runs, because it takes long."""
-RESAMPLES = 2_000
+RESAMPLES = SPLITS = 2_000
+TASKS_OF_A_SPLIT, DELTA = 300, 0.1
 RISKS = (0.05, 0.1)
 SEED = 0
 
@@ -82,7 +85,7 @@ def read_actions(data: Path) -> Iterator[Action]:
 
 def actions_of(run: dict[str, Any]) -> Iterator[Action]:
     """The actions of a run with their features. System prompts are cut in the data, but name no customer's values."""
-    history, messages = ActionHistory(), run["messages"]
+    history, messages = ActionHistory(model=run["model"]), run["messages"]
     results = {message["tool_call_id"]: message["content"] or "" for message in messages if message["role"] == "tool"}
     labelled = {(each["message"], each["call"]): each for each in run["actions"]}
     writes = {each["name"] for each in run["actions"]}
@@ -181,7 +184,7 @@ def predict(actions: list[Action]) -> Predictions:
     labels = np.array([float(action.right or 0) for action in actions])
     _, tasks = np.unique([action.task for action in actions], return_inverse=True)
     folds = group_folds(tasks, labels, FOLDS, np.random.default_rng(SEED))
-    learned, rate, boosting = (np.zeros(len(labels)) for _ in range(3))
+    learned, without_agent, rate, boosting = (np.zeros(len(labels)) for _ in range(4))
     units = {"session": np.array([id(action.run) for action in actions]), "task": tasks}
     silent = {(unit, risk): np.zeros(len(labels), dtype=bool) for unit in units for risk in RISKS}
     reasons = []
@@ -190,8 +193,11 @@ def predict(actions: list[Action]) -> Predictions:
         seen = np.flatnonzero(folds != fold)
         known = [actions[place].features for place in seen]
         others = [actions[place].features for place in test]
-        model = fit_actions(known, labels[seen], tasks[seen].tolist(), seed=SEED)
+        model = fit_action_features(known, labels[seen], tasks[seen].tolist(), seed=SEED)
         learned[test] = [model.predict(each) for each in others]
+        anonymous = [replace(each, model="") for each in known]
+        other = fit_action_features(anonymous, labels[seen], tasks[seen].tolist(), seed=SEED)
+        without_agent[test] = [other.predict(replace(each, model="")) for each in others]
         rate[test] = [model.rates.get(each.tool, min(model.rates.values())) for each in others]
         boosting[test] = boosted(known, labels[seen], others)
         reasons.append(model.reason)
@@ -202,6 +208,7 @@ def predict(actions: list[Action]) -> Predictions:
             silent[unit, risk][test] = learned[test] >= found.thresholds.silent
     today, formula = confidences_today(actions)
     found = {"learned": learned, "today": today, "formula": formula, "tool_rate": rate, "boosting": boosting}
+    found["without_agent"] = without_agent
     return Predictions(actions, labels, tasks, found, silent, [reason for reason in reasons if reason])
 
 
@@ -274,12 +281,12 @@ def source_row(found: Predictions) -> dict[str, Any]:
         **figures.pop("learned"),
         **figures,
     }
-    learned, today = found.confidence["learned"], found.confidence["today"]
-    gain = over_tasks(tasks, lambda drawn: auroc(learned, labels, drawn) - auroc(today, labels, drawn))
-    ones = np.ones(len(labels))
-    row["gain_over_today"] = {
-        "auroc": auroc(learned, labels, ones) - auroc(today, labels, ones),
-        "interval": list(gain),
+    first = np.array([not action.features.as_dict()["repeats"] for action in found.actions])
+    row["gain_over_today"] = gain_over_today(found, np.ones(len(labels), dtype=bool))
+    row["gain_without_repeats"] = gain_over_today(found, first)
+    agents = np.array([action.run["model"] for action in found.actions])
+    row["auroc_within_agents"] = {
+        name: auroc_within(values, labels, agents) for name, values in found.confidence.items()
     }
     for unit, suffix in (("session", ""), ("task", "_by_task")):
         chosen = {f"{risk:g}": found.silent[unit, risk] for risk in RISKS}
@@ -289,6 +296,64 @@ def source_row(found: Predictions) -> dict[str, Any]:
         }
     row["folds_on_tool_rate"] = len(found.reasons)
     return row
+
+
+def gain_over_today(found: Predictions, kept: Any) -> dict[str, Any]:
+    """How much higher the AUROC of the learned confidence is than today's, paired over tasks, among some of the actions."""
+    labels, tasks = found.labels[kept], np.unique(found.tasks[kept], return_inverse=True)[1]
+    learned, today = found.confidence["learned"][kept], found.confidence["today"][kept]
+
+    def difference(drawn: Any) -> float:
+        return auroc(learned, labels, drawn) - auroc(today, labels, drawn)
+
+    return {
+        "n": len(labels),
+        "auroc": difference(np.ones(len(labels))),
+        "interval": list(over_tasks(tasks, difference)),
+    }
+
+
+def auroc_within(confidence: Any, labels: Any, agents: Any) -> float | None:
+    """The AUROC among pairs of actions of the same agent; None where no agent has right and wrong ones."""
+    pairs = won = 0.0
+    for agent in set(agents.tolist()):
+        own = agents == agent
+        count = float(labels[own].sum() * (1 - labels[own]).sum())
+        if count:
+            won += count * auroc(confidence[own], labels[own], np.ones(int(own.sum())))
+            pairs += count
+    return won / pairs if pairs else None
+
+
+def broken_promises(found: Predictions) -> dict[str, Any]:
+    """How often thresholds break their promise, with the recorded tasks as the whole population: samples of tasks are drawn with replacement.
+
+    The promise is about an action of a task drawn at random, as the thresholds count one action of each task. So the true risk weights
+    each task once.
+    """
+    confidence, labels, tasks = found.confidence["learned"].round(3), found.labels, found.tasks
+    own = 1 / np.bincount(tasks)[tasks]
+    random, places = (
+        np.random.default_rng(SEED),
+        [np.flatnonzero(tasks == task) for task in range(int(tasks.max()) + 1)],
+    )
+    broken = dict.fromkeys(map(str, RISKS), 0)
+    used = dict.fromkeys(broken, 0)
+    for draw in range(SPLITS):
+        drawn = random.integers(0, len(places), TASKS_OF_A_SPLIT)
+        chosen = np.concatenate([places[task] for task in drawn])
+        groups = np.repeat(np.arange(len(drawn)), [len(places[task]) for task in drawn])
+        for risk in RISKS:
+            promised = risk_thresholds(
+                confidence[chosen], labels[chosen], {"silent": risk}, groups=groups.tolist(), seed=draw
+            )
+            silent = confidence >= promised.thresholds.silent
+            used[str(risk)] += bool(silent.any())
+            broken[str(risk)] += bool(silent.any() and np.average(1 - labels[silent], weights=own[silent]) > risk)
+    return {
+        risk: {"broken": broken[risk] / SPLITS, "used": used[risk] / SPLITS, "allowed": DELTA, "splits": SPLITS}
+        for risk in broken
+    }
 
 
 def figures_of(confidence: Any, labels: Any, tasks: Any) -> dict[str, Any]:
@@ -322,7 +387,7 @@ def print_languages() -> None:
 def print_sources(rows: dict[str, dict[str, Any]]) -> None:
     table = []
     for name, row in rows.items():
-        for which in ("learned", "today", "formula", "tool_rate", "boosting"):
+        for which in ("learned", "without_agent", "today", "formula", "tool_rate", "boosting"):
             each = row if which == "learned" else row[which]
             low, high = each["auroc_interval"] or (float("nan"), float("nan"))
             shown = f"{each['auroc']:.2f} ({low:.2f} to {high:.2f})"
@@ -332,28 +397,31 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
                     row["n"],
                     f"{row['right']:.2f}",
                     shown,
+                    "-" if (within := row["auroc_within_agents"][which]) is None else f"{within:.2f}",
                     f"{each['brier']:.3f}",
                     f"{each['ece']:.3f}",
                 )
             )
     print_table(
         "Confidence in an action, by task out of fold",
-        ("source, confidence", "actions", "right", "AUROC", "Brier", "ECE"),
+        ("source, confidence", "actions", "right", "AUROC", "within agents", "Brier", "ECE"),
         table,
     )
     table = []
     for name, row in rows.items():
-        gain = row["gain_over_today"]
-        shown = f"{gain['auroc']:+.2f} ({gain['interval'][0]:+.2f} to {gain['interval'][1]:+.2f})"
+        shown = [
+            f"{gain['auroc']:+.2f} ({gain['interval'][0]:+.2f} to {gain['interval'][1]:+.2f})"
+            for gain in (row["gain_over_today"], row["gain_without_repeats"])
+        ]
         silent = [
             f"{row[f'silent_share{unit}'][risk]:.0%}, {'-' if wrong is None else format(wrong, '.1%')}"
             for unit in ("", "_by_task")
             for risk, wrong in row[f"wrong_of_silent{unit}"].items()
         ]
-        table.append((name, row["tasks"], shown, *silent))
+        table.append((name, row["tasks"], *shown, *silent))
     print_table(
         "Against today's confidence; silent share and wrong of silent at a promised risk",
-        ("source", "tasks", "AUROC gain", *(f"at {risk:.0%} by {unit}" for unit in ("session", "task") for risk in RISKS)), table,
+        ("source", "tasks", "AUROC gain", "without repeated calls", *(f"at {risk:.0%} by {unit}" for unit in ("session", "task") for risk in RISKS)), table,
     )  # fmt: skip
 
 
@@ -400,7 +468,9 @@ def costs() -> dict[str, float]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="alarms, learned, cost; default all")
+    parser.add_argument(
+        "parts", nargs="*", help="alarms, learned, cost, and splits with learned; default the first three"
+    )
     parser.add_argument("--data", type=Path, default=DATA / "actions")
     parser.add_argument("--only", help="the one source to learn on")
     parser.add_argument(
@@ -443,9 +513,24 @@ def main(arguments: list[str] | None = None) -> None:
         for action in actions:
             if action.right is not None and chosen.only in {None, action.source}:
                 labelled.setdefault(action.source, []).append(action)
-        report["sources"] = {name: source_row(predict(members)) for name, members in labelled.items()}
+        predictions = {name: predict(members) for name, members in labelled.items()}
+        report["sources"] = {name: source_row(found) for name, found in predictions.items()}
         if not chosen.json:
             print_sources(report["sources"])
+        if "splits" in parts:
+            _risk.ladder = functools.cache(_risk.ladder)  # the same for every sample of one size
+            report["splits"] = {name: broken_promises(found) for name, found in predictions.items()}
+            if not chosen.json:
+                rows = [
+                    (name, risk, f"{each['used']:.1%}", f"{each['broken']:.2%}")
+                    for name, risks in report["splits"].items()
+                    for risk, each in risks.items()
+                ]
+                print_table(
+                    f"Promises of {SPLITS:,} samples of {TASKS_OF_A_SPLIT} tasks (delta {DELTA})",
+                    ("source", "risk", "some action is silent", "promise broken"),
+                    rows,
+                )
     if chosen.json:
         print(json.dumps(report, indent=1))
 

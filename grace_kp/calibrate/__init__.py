@@ -5,9 +5,11 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 
 from __future__ import annotations
 
-from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction, action_labels
-from grace_kp.calibrate._assess import Assessment, RiskPoint, assess, bin_interval, risk_curve
-from grace_kp.calibrate._calibration import Calibration, Promise, calibrate_runs, lacking_labels
+from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction, action_labels, read_actions
+from grace_kp.calibrate._action_report import calibrate_actions
+from grace_kp.calibrate._actions import ActionModel, fit_action_features, fit_actions
+from grace_kp.calibrate._assess import Assessment, Predictor, RiskPoint, assess, bin_interval, risk_curve
+from grace_kp.calibrate._calibration import Calibration, calibrate_runs, lacking_labels
 from grace_kp.calibrate._comparison import ReplayReport
 from grace_kp.calibrate._drift import DriftReport, FeatureShift, drift
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
@@ -21,12 +23,20 @@ from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._replay import ReplayPolicy, replay
 from grace_kp.calibrate._report import calibration_page
 from grace_kp.calibrate._reviewers import ReviewerReport, reviewers
-from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds, labels_needed, risk_thresholds
+from grace_kp.calibrate._risk import (
+    Promise,
+    PromisedLevel,
+    RiskThresholds,
+    labels_needed,
+    risk_thresholds,
+    tool_thresholds,
+)
 
 __all__ = [
     "FEATURES",
     "MOMENTS",
     "ActionLabels",
+    "ActionModel",
     "Alarm",
     "Assessment",
     "CalibratedProfile",
@@ -41,6 +51,7 @@ __all__ = [
     "Labels",
     "Monitor",
     "Part",
+    "Predictor",
     "ProfileFileError",
     "Promise",
     "PromisedLevel",
@@ -52,19 +63,24 @@ __all__ = [
     "action_labels",
     "assess",
     "bin_interval",
+    "calibrate_actions",
     "calibrate_runs",
     "calibration_page",
     "drift",
     "features",
     "fit",
+    "fit_action_features",
+    "fit_actions",
     "labels",
     "labels_needed",
     "lacking_labels",
     "provenance",
+    "read_actions",
     "read_labelled",
     "replay",
     "reviewers",
     "risk_curve",
     "risk_thresholds",
     "thin",
+    "tool_thresholds",
 ]

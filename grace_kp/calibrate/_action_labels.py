@@ -74,6 +74,16 @@ class ActionLabels:
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Number of actions without a usable label, and of runs that have not ended or cannot be read, by reason."""
 
+    @property
+    def labels(self) -> list[bool | float]:
+        """Whether each action was right."""
+        return [action.correct for action in self.actions]
+
+    @property
+    def groups(self) -> list[str]:
+        """The task of each action."""
+        return [action.group for action in self.actions]
+
     def __iter__(self) -> Iterator[Any]:
         found: dict[int, tuple[ReasoningTrace, dict[int, bool | float]]] = {}
         for action in self.actions:
@@ -120,7 +130,17 @@ def action_labels(
                     found.append(action)
         return ActionLabels(found, dict(left_out))
 
-    return collect(store, conditions, gather, lambda path: map(_trace_of, read_runs(path, use_labels=False)))
+    return collect(store, conditions, gather, read_actions)
+
+
+def read_actions(source: Any, *, name: str | None = None) -> Iterator[ReasoningTrace | InvalidRecord]:
+    """Yield the runs of a file for `action_labels`; an `InvalidRecord` with place and reason replaces each that cannot be read.
+
+    Args:
+        source: a path, `-` for standard input, or an open file.
+        name: name of the file in messages.
+    """
+    return map(_trace_of, read_runs(source, name=name, use_labels=False))
 
 
 def _actions_of(run: Any, sources: tuple[str, ...] | None, *, volunteered: bool) -> Iterator[LabelledAction | str]:

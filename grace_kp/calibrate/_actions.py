@@ -1,33 +1,60 @@
-"""A learned confidence in single actions: the features of an action, a regression with an intercept per tool, and its fallback, the rate of the tool.
+"""A learned confidence in single actions: a regression on few features, with an intercept per tool and per model of the agent, and its
+fallback, the rate of the tool.
 
-What tools, documents and the agent write can only lower the confidence: features that depend on it have no positive weight, and no text or
-message makes one of them smaller. Only the user's words, the tool, the form of the call and successful reads before it may raise it.
+What tools, documents and the agent write can only lower the confidence, and so can what the agent does before an action: features that depend
+on it have no positive weight, and no text, message or call makes one of them smaller. Only the user's words, the tool, the form of the call and
+the model of the agent may raise it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from grace_kp.calibrate._fit import FOLDS, group_folds
-from grace_kp.calibrate._logistic import Logistic, fit_calibration, fit_logistic, probability
-from grace_kp.calibrate._samples import group_numbers, units, weights_of
-from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING
+from grace_kp.calibrate._action_labels import ActionLabels
+from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, mapping_in, task_of
+from grace_kp.calibrate._head import (
+    FLAT,
+    CalibrationFields,
+    Count,
+    Finite,
+    LogOdds,
+    ProfileFileError,
+    Share,
+    StrictFields,
+)
+from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, json_form, units, weights_of
+from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, Thresholds, history_of_document
+from grace_kp.errors import brief
+from grace_kp.trace import SourceFile, read_decisions
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from grace_kp.calibrate._samples import Floats
     from grace_kp.confidence import ActionFeatures
+    from grace_kp.trace import ReasoningTrace
 
     Integers = NDArray[np.intp]
+    Mask = NDArray[np.bool_]
+    Trace = Mapping[str, Any] | ReasoningTrace
 
+MODELLED = (
+    "beside", "unnamed_target", "not_user", "unnamed", "retries", "tool_errors", "errors", "actions", "since_user", "argument_length",
+    "schema_errors", "confirmed", "user_length", "amount",
+)  # fmt: skip
+"""Features of the regression. The reads before an action are left out, because an agent can be led to pad with them; the others, because on
+recorded actions they predicted other tasks no better, or worse (`benchmarks/action_confidence.py`)."""
 LEAST_LABELS, LEAST_OF_EACH, LEAST_GROUPS = 50, 15, 8
 """Fewer labels, labels of the rarer class or tasks are not enough for a regression; then the rate of the tool is the confidence."""
 PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0)
@@ -35,35 +62,58 @@ SHRINK = 10.0
 """Labels that the mean of all tools counts as in the rate of one."""
 TAIL = 0.05
 """Share of the actions at each end of a feature whose values count as the value where that end begins."""
+CONTEXT = 2.0
+"""Spread of the intercepts of the agent's models before any label, in units of that of the other weights."""
+MAX_SHOWN = 3
+NO_ARGUMENTS = (
+    "the step and the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
+)
+LEVELS = ("silent", "notify", "confirm")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActionModel:
     """A confidence in actions that was fitted on labelled ones."""
 
-    rates: dict[str, float]
-    """The share of right actions of each tool, shrunk to that of all."""
-    counts: dict[str, int]
+    rates: Mapping[str, float]
+    """The share of right actions of each tool, shrunk to that of all. Repeated calls are left out."""
+    counts: Mapping[str, int]
     """Number of labelled actions of each tool."""
+    models: tuple[str, ...]
+    """The models of the agents; "" for actions of which it is not stated."""
     repeat_rate: float
     """The share of right ones among the labelled actions that repeat a call which succeeded, shrunk to 0; no such action gets more."""
-    regression: _Regression | None
+    regression: ActionRegression | None
     """None where the rate of the tool is the confidence."""
     gain: float | None
     """By how much its Brier score out of fold was below that of the rate; None where there were too few labels to fit it."""
     reason: str
     """Why the rate is the confidence; empty if it is not."""
-    out_of_fold: Floats
-    """The confidence of each labelled action by models that did not see its task, of shape (n,)."""
+    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
+    """Thresholds of single tools; the others have those of the profile."""
+    fitted_on: Mapping[str, Any] = field(default_factory=dict)
+    """Facts of the fitted runs, as those of a profile; empty for a fit on features."""
+    out_of_fold: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    """The confidence of each labelled action by models that did not see its task, of shape (n,). Not saved."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools of the labelled actions."""
+        return tuple(self.rates)
 
     def predict(self, action: ActionFeatures) -> float:
-        """Return the confidence, 0 to 1. A tool without labels counts as the one that is least often right."""
+        """Return the confidence, 0 to 1. A tool without labels counts as the one that is least often right, and so does a model of the agent."""
         found = self._uncapped(action)
         return min(found, self.repeat_rate) if action.values[_REPEATS] else found
 
-    def knows(self, tool: str) -> bool:
-        """Return whether the tool was among the labelled ones; a gate treats any other as a mismatch."""
-        return tool in self.rates
+    def mismatches(self, action: ActionFeatures) -> tuple[str, ...]:
+        """Return a sentence if there were no labelled actions of the tool, and one if there were none of the agent's model."""
+        compared = (("tool", action.tool, self.tools), ("model of the agent", action.model, self.models))
+        return tuple(
+            f"the {word} is {repr(name)[:80] if name else 'not recorded'}; the confidence in actions was fitted on {_names(known)}"
+            for word, name, known in compared
+            if name not in known
+        )
 
     def explain(self, action: ActionFeatures) -> tuple[tuple[str, float], ...]:
         """Return what adds to the log-odds of the confidence, in words, the largest first.
@@ -77,13 +127,56 @@ class ActionModel:
             parts[name] = parts.get(name, 0.0) + _log_odds(after) - _log_odds(before)
         return tuple(sorted(parts.items(), key=lambda part: -abs(part[1])))
 
+    def describe(self, action: ActionFeatures) -> str:
+        """Return the reason for the confidence in one sentence: the largest contributions, or the rate of the tool."""
+        count = sum(self.counts.values())
+        parts = [
+            f"{name} ({value:+.1f})".replace("-", "−") for name, value in self.explain(action) if abs(value) >= 0.05
+        ]
+        if self.regression is None:
+            parts.insert(
+                0,
+                f"the share of right actions of {action.tool}"
+                if action.tool in self.rates
+                else "the lowest share of a tool",
+            )
+        return (
+            f"Learned from {count:,} actions: {', '.join(parts[:MAX_SHOWN]) or 'all features are near their averages'}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, without the predictions out of fold."""
+        names = [name for name in self.__slots__ if name != "out_of_fold"]
+        content = {name: json_form(getattr(self, name)) for name in names}
+        return {**content, "regression": self.regression and self.regression.model_dump(mode="json")}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> ActionModel:
+        """Read the JSON form. The model predicts exactly what the saved one predicts.
+
+        Raises:
+            ProfileFileError: a field is missing or unknown, or a value cannot be used.
+        """
+        return cls.of_fields(SourceFile(Path("action"), content, ProfileFileError).parse(ActionFields))
+
+    @classmethod
+    def of_fields(cls, fields: ActionFields) -> ActionModel:
+        stated = {name: getattr(fields, name) for name in type(fields).model_fields}
+        stated["thresholds"] = {tool: Thresholds.from_dict(found) for tool, found in fields.thresholds.items()}
+        return cls(**{**stated, "models": tuple(fields.models)})
+
     def _uncapped(self, action: ActionFeatures) -> float:
         if self.regression is not None:
-            return float(self.regression.predict([action])[0])
+            return float(self.regression.predict(_Rows.of([action]))[0])
         return self.rates.get(action.tool, min(self.rates.values()))
 
 
 _REPEATS = ACTION_FEATURES.index("repeats")
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) if name else "actions that state none" for name in names[:MAX_SHOWN])
+    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown
 
 
 def _log_odds(chance: float) -> float:
@@ -92,52 +185,113 @@ def _log_odds(chance: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Regression:
-    """Columns of the features that vary, an intercept per tool, the weights, and the calibration of the log-odds."""
+class _Rows:
+    """Actions as arrays."""
 
-    tools: tuple[str, ...]
-    figures: Floats
-    """Rows low, high, mean and spread of each feature."""
-    fitted: Logistic
-    slope: float = 1.0
-    offset: float = 0.0
+    values: Floats
+    """Features, (n, len(ACTION_FEATURES))."""
+    tools: NDArray[np.object_]
+    models: NDArray[np.object_]
 
     @classmethod
-    def fit(cls, actions: Sequence[ActionFeatures], labels: Floats, weights: Floats, penalty: float) -> _Regression:
-        values = np.array([action.values for action in actions])
+    def of(cls, actions: Sequence[ActionFeatures]) -> _Rows:
+        names = np.array([(action.tool, action.model) for action in actions], dtype=object).reshape(len(actions), 2)
+        return cls(np.array([action.values for action in actions], dtype=np.float64), names[:, 0], names[:, 1])
+
+    def take(self, kept: Mask) -> _Rows:
+        return _Rows(self.values[kept], self.tools[kept], self.models[kept])
+
+    @property
+    def repeats(self) -> Mask:
+        """Which actions repeat a call that succeeded. They are told by `repeat_rate`, not by the regression."""
+        return np.asarray(self.values[:, _REPEATS] > 0)
+
+
+Figures = Annotated[list[Finite], Field(min_length=5, max_length=5)]
+"""Lowest value, highest value, mean, spread and weight of a feature."""
+
+
+class ActionRegression(StrictFields):
+    """Weights of the features that vary, an intercept per tool and per model of the agent, and the calibration of the log-odds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    intercept: LogOdds
+    features: dict[str, Figures]
+    tools: Annotated[dict[str, LogOdds], Field(min_length=1)]
+    models: Annotated[dict[str, LogOdds], Field(min_length=1)]
+    calibration: CalibrationFields
+
+    @field_validator("features")
+    @classmethod
+    def _check(cls, features: dict[str, Figures]) -> dict[str, Figures]:
+        for name, (low, high, mean, spread, weight) in features.items():
+            if name not in MODELLED:
+                raise ValueError(f"{name!r:.80} is not a feature of this version")
+            if not (low <= mean <= high and spread > FLAT and abs(weight) <= MAX_LOGIT):
+                raise ValueError(f"the range, mean, spread or weight of {name} cannot be used")
+            if name in LOWERING and weight > 0:
+                raise ValueError(f"{name} may only lower the confidence, so its weight must not be above 0")
+        return features
+
+    @classmethod
+    def fit(cls, rows: _Rows, labels: Floats, weights: Floats, penalty: float) -> ActionRegression:
+        values = rows.values[:, _places(MODELLED)]
         low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
         # In a rare column nearly all values are equal, and the others are all in the tail.
         rare = high - low <= 0
         low, high = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
         values = np.clip(values, low, high)
-        spread = values.std(axis=0)
-        figures = np.stack([low, high, values.mean(axis=0), np.where(spread > 0, spread, np.inf)])
-        blank = cls(tuple(sorted({action.tool for action in actions})), figures, Logistic(0.0, np.zeros(0)))
-        return replace(blank, fitted=_fit_lowering(blank.columns(actions), labels, weights, penalty))
+        figures = np.stack([low, high, values.mean(axis=0), values.std(axis=0)])
+        moving = figures[3] > FLAT
+        figures, values = figures[:, moving], values[:, moving]
+        names = [name for name, moves in zip(MODELLED, moving, strict=True) if moves]
+        tools, models = (sorted(set(found.tolist())) for found in (rows.tools, rows.models))
+        by_name = [
+            rows.tools[:, None] == np.array(tools, dtype=object),
+            rows.models[:, None] == np.array(models, dtype=object),
+        ]
+        columns = np.hstack([(values - figures[2]) / figures[3], by_name[0], CONTEXT * by_name[1]]).astype(np.float64)
+        lowers = np.isin(np.arange(columns.shape[1]), [place for place, name in enumerate(names) if name in LOWERING])
+        fitted = _fit_lowering(columns, lowers, labels, weights, penalty)
+        own, of_tools, of_models = np.split(fitted.weights, (len(names), len(names) + len(tools)))
+        return cls(
+            intercept=fitted.intercept,
+            features=dict(zip(names, np.vstack([figures, own]).T.tolist(), strict=True)),
+            tools=dict(zip(tools, of_tools.tolist(), strict=True)),
+            models=dict(zip(models, (CONTEXT * of_models).tolist(), strict=True)),
+            calibration=CalibrationFields(slope=1.0, offset=0.0),
+        )
 
-    def columns(self, actions: Sequence[ActionFeatures]) -> Floats:
-        """Return the columns of actions; those of the tools are all 0 for a tool without labels."""
-        low, high, mean, spread = self.figures
-        values = (np.clip(np.array([action.values for action in actions]), low, high) - mean) / spread
-        return np.hstack([values, [[float(action.tool == tool) for tool in self.tools] for action in actions]])
+    def parts(self, rows: _Rows) -> Floats:
+        """Return the log-odds that each feature, the tool and the model of the agent add, of shape (n, len(features) + 2)."""
+        low, high, mean, spread, weight = np.array(list(self.features.values())).reshape(-1, 5).T
+        own = (np.clip(rows.values[:, _places(self.features)], low, high) - mean) / spread * weight
+        pairs = zip(rows.tools.tolist(), rows.models.tolist(), strict=True)
+        return np.hstack(
+            [own, [[_or_lowest(self.tools, tool), _or_lowest(self.models, model)] for tool, model in pairs]]
+        )
 
-    def logits(self, actions: Sequence[ActionFeatures]) -> Floats:
-        unseen = np.array([action.tool not in self.tools for action in actions])
-        lowest = self.fitted.weights[len(ACTION_FEATURES) :].min()
-        return self.fitted.logits(self.columns(actions)) + unseen * min(0.0, float(lowest))
+    def logits(self, rows: _Rows) -> Floats:
+        return np.asarray(self.intercept + self.parts(rows).sum(axis=1))
 
-    def predict(self, actions: Sequence[ActionFeatures]) -> Floats:
-        return probability(self.slope * self.logits(actions) + self.offset)
+    def predict(self, rows: _Rows) -> Floats:
+        return probability(self.calibration.slope * self.logits(rows) + self.calibration.offset)
 
     def explain(self, action: ActionFeatures) -> dict[str, float]:
-        count = len(ACTION_FEATURES)
-        parts = self.slope * self.columns([action])[0, :count] * self.fitted.weights[:count]
-        total = self.slope * (float(self.logits([action])[0]) - self.fitted.intercept)
-        named = dict(zip((LOWERING | FREE).values(), parts.tolist(), strict=True))
-        return {**named, "the tool": total - float(parts.sum())}
+        words = (*((LOWERING | FREE)[name] for name in self.features), "the tool", "the model of the agent")
+        return dict(zip(words, (self.calibration.slope * self.parts(_Rows.of([action]))[0]).tolist(), strict=True))
 
 
-def _fit_lowering(columns: Floats, labels: Floats, weights: Floats, penalty: float) -> Logistic:
+def _places(names: Iterable[str]) -> list[int]:
+    return [ACTION_FEATURES.index(name) for name in names]
+
+
+def _or_lowest(weights: Mapping[str, float], name: str) -> float:
+    return weights[name] if name in weights else min(0.0, *weights.values())
+
+
+def _fit_lowering(columns: Floats, lowers: Mask, labels: Floats, weights: Floats, penalty: float) -> Logistic:
     """Fit a regression in which the features that can only lower have no positive weight: those that would get one are left out."""
     kept = np.ones(columns.shape[1], dtype=bool)
     start: Logistic | None = None
@@ -145,15 +299,108 @@ def _fit_lowering(columns: Floats, labels: Floats, weights: Floats, penalty: flo
         fitted = fit_logistic(columns[:, kept], labels, penalty, weights=weights, start=start)
         whole = np.zeros(columns.shape[1])
         whole[kept] = fitted.weights
-        raising = whole > 0
-        raising[len(LOWERING) :] = False
+        raising = lowers & (whole > 0)
         if not raising.any():
             return Logistic(fitted.intercept, whole)
         kept &= ~raising
         start = Logistic(fitted.intercept, whole[kept])
 
 
+class ActionFields(StrictFields):
+    """An `ActionModel`, as it is in the file of a profile."""
+
+    rates: Annotated[dict[str, Share], Field(min_length=1)]
+    counts: dict[str, Count]
+    models: list[str]
+    repeat_rate: Share
+    regression: ActionRegression | None
+    gain: Finite | None
+    reason: str
+    thresholds: dict[str, dict[str, float | str]]
+    fitted_on: dict[str, Any]
+
+    @model_validator(mode="after")
+    def _check(self) -> ActionFields:
+        if self.counts.keys() != self.rates.keys():
+            raise ValueError("counts and rates must be of the same tools")
+        regression = self.regression
+        if regression and not (
+            regression.tools.keys() <= self.rates.keys() and regression.models.keys() <= set(self.models)
+        ):
+            raise ValueError("the regression must be of the tools and models that are stated")
+        for tool, stated in self.thresholds.items():
+            if set(stated) != set(LEVELS):
+                raise ValueError(f"the thresholds of {tool!r:.80} must state every level")
+            Thresholds.from_dict(stated)
+        return self
+
+
 def fit_actions(
+    runs: ActionLabels | Sequence[Trace],
+    labels: Sequence[Mapping[str | int, float | None]] | None = None,
+    groups: Sequence[Hashable] | None = None,
+    *,
+    weights: Sequence[float] | None = None,
+    seed: int = 0,
+) -> ActionModel:
+    """Fit a confidence on labelled actions of recorded runs. What was known before each action is read from the trace.
+
+    Args:
+        runs: traces, or their dict forms; or the `ActionLabels` that `action_labels` returns, alone.
+        labels: for each run a mapping from its actions to whether they were right: bools, numbers from 0 to 1, or None for no label. An
+            action is named by the id of its decision, or by its position in `grace.decisions`.
+        groups: the task of each run; None takes the task id that the run names, or else its objective.
+        weights: how much the labels of each run count; None counts each once.
+        seed: of the folds.
+
+    Raises:
+        ValueError: the lengths differ, an action is not in its run, or a label or weight is unusable.
+    """
+    entries: list[tuple[Any, str | int, float, float, Hashable]]
+    if isinstance(runs, ActionLabels):
+        entries = [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
+    else:
+        entries = list(_entries_of(runs, labels or [None] * len(runs), groups, weights or [1.0] * len(runs)))
+    documents = {id(run): document_of(run) for run, *_ in entries}
+    actions = [recorded_features(documents[id(run)], action) for run, action, *_ in entries]
+    _, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
+    model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)
+    return replace(model, fitted_on=fitted_facts(list(documents.values()), len(set(tasks))))
+
+
+def _entries_of(
+    runs: Sequence[Trace], labels: Sequence[Any], groups: Sequence[Hashable] | None, weights: Sequence[float]
+) -> Iterator[tuple[Any, str | int, float, float, Hashable]]:
+    """Yield run, action, label, weight and task of each labelled action."""
+    for name, values in (("labels", labels), ("groups", runs if groups is None else groups), ("weights", weights)):
+        if len(values) != len(runs):
+            raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    for place, (run, stated, weight) in enumerate(zip(runs, labels, weights, strict=True)):
+        if not isinstance(stated, Mapping) or not (hasattr(run, "get") or hasattr(run, "to_dict")):
+            raise ValueError(
+                f"run {place} must be a trace with a mapping from actions to labels (got {brief(run)} and {brief(stated)})"
+            )
+        task = task_of(run) if groups is None else groups[place]
+        yield from ((run, action, label, weight, task) for action, label in stated.items() if label is not None)
+
+
+def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionFeatures:
+    """Return the features of a recorded action, which its decision's id or position names, as they were before it.
+
+    Raises:
+        ValueError: the trace has no such decision, or it does not hold the step and arguments of it.
+    """
+    for place, entry in enumerate(list_in(mapping_in(document, "grace"), "decisions")):
+        for record in read_decisions([entry]) if action in (place, as_mapping(entry).get("id")) else ():
+            if record.step is not None and not record.hidden and isinstance(entry.get("arguments"), Mapping):
+                history = history_of_document(document, record.step, decisions=place)
+                return history.features(record.action, dict(record.arguments))
+    raise ValueError(
+        f"the run {brief(document.get('id'))} has no action {action!r:.80} whose arguments are recorded as a whole"
+    )
+
+
+def fit_action_features(
     actions: Sequence[ActionFeatures],
     labels: Sequence[float],
     groups: Sequence[Hashable],
@@ -183,98 +430,100 @@ def fit_actions(
     if not len(actions):
         raise ValueError("there are no labelled actions to fit a confidence on")
     counted = np.ones(len(right)) if weights is None else weights_of(weights, len(right))
-    tasks, names = group_numbers("groups", groups, len(right))
-    samples = _Samples(actions, right, counted, tasks)
-    rarer = min(float(right.sum()), float((1 - right).sum()))
-    folds = group_folds(tasks, right, FOLDS, np.random.default_rng(seed))
-    by_rate = samples.by_rate(folds)
-    if len(right) < LEAST_LABELS or rarer < LEAST_OF_EACH or len(names) < LEAST_GROUPS:
+    tasks = group_numbers("groups", groups, len(right))[0]
+    samples = _Samples(
+        _Rows.of(actions), right, counted, tasks, group_folds(tasks, right, FOLDS, np.random.default_rng(seed))
+    )
+    first = ~samples.rows.repeats
+    count, rarer = int(first.sum()), min(float(right[first].sum()), float((1 - right[first]).sum()))
+    names = len(set(tasks[first].tolist()))
+    by_rate = samples.by_rate()
+    if count < LEAST_LABELS or rarer < LEAST_OF_EACH or names < LEAST_GROUPS:
         reason = (
-            f"there are {len(right):,} labels of {len(names):,} tasks, {rarer:g} of the rarer class; a regression needs {LEAST_LABELS}, "
+            f"there are {count:,} labels of {names:,} tasks, {rarer:g} of the rarer class; a regression needs {LEAST_LABELS}, "
             f"{LEAST_GROUPS} and {LEAST_OF_EACH}"
         )
         return samples.model(None, None, reason, by_rate)
-    penalty, logits = samples.choose_penalty(folds)
+    penalty, logits = samples.choose_penalty()
     confidence = np.zeros(len(right))
-    for test in _masks(folds):
-        slope, offset = fit_calibration(logits[~test], right[~test], counted[~test])
+    for test in samples.tests():
+        seen = first & ~test
+        slope, offset = fit_calibration(logits[seen], right[seen], counted[seen])
         confidence[test] = probability(slope * logits[test] + offset)
-    confidence = samples.cap(confidence, folds)
-    gains = counted * ((by_rate - right) ** 2 - (confidence - right) ** 2)
-    per_task = np.bincount(tasks, gains)
-    gain = float(gains.sum() / counted.sum())
-    deviation = float(np.sqrt(np.sum((per_task - per_task.mean()) ** 2)))
-    error = math.sqrt(len(names) / (len(names) - 1)) * deviation / float(counted.sum())
+    confidence = samples.cap(confidence)
+    gain = float(np.average((by_rate - right) ** 2 - (confidence - right) ** 2, weights=counted))
     if gain <= 0:
-        reason = f"out of fold its Brier score is not below that of the tools' rates (by {gain:.4f}, standard error {error:.4f})"
+        reason = f"out of fold its Brier score is not below that of the tools' rates (by {gain:.4f})"
         return samples.model(None, gain, reason, by_rate)
-    slope, offset = fit_calibration(logits, right, counted)
-    regression = replace(_Regression.fit(actions, right, counted, penalty), slope=slope, offset=offset)
-    return samples.model(regression, gain, "", confidence)
+    slope, offset = fit_calibration(logits[first], right[first], counted[first])
+    regression = ActionRegression.fit(samples.rows.take(first), right[first], counted[first], penalty)
+    calibrated = regression.model_copy(update={"calibration": CalibrationFields(slope=slope, offset=offset)})
+    return samples.model(calibrated, gain, "", confidence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Samples:
-    actions: Sequence[ActionFeatures]
+    rows: _Rows
     labels: Floats
     weights: Floats
     tasks: Integers
+    folds: Integers
 
-    def rates(self, kept: NDArray[np.bool_]) -> tuple[dict[str, float], float]:
-        """Return the rate of each tool among some actions, and the lowest, which a tool without labels gets."""
-        mean = float(np.average(self.labels[kept], weights=self.weights[kept]))
-        right: dict[str, float] = {}
-        total: dict[str, float] = {}
-        for place in np.flatnonzero(kept).tolist():
-            tool, weight = self.actions[place].tool, float(self.weights[place])
-            right[tool] = right.get(tool, 0.0) + weight * float(self.labels[place])
-            total[tool] = total.get(tool, 0.0) + weight
-        found = {tool: (right[tool] + SHRINK * mean) / (total[tool] + SHRINK) for tool in total}
-        return found, min(found.values())
+    def tests(self) -> Iterator[Mask]:
+        """Yield for each fold which actions are in it."""
+        for fold in range(int(self.folds.max()) + 1):
+            test = self.folds == fold
+            if not test.all():
+                yield test
 
-    def by_rate(self, folds: Integers) -> Floats:
+    def rates(self, kept: Mask) -> dict[str, float]:
+        """Return the rate of each tool among some actions; where only repeated calls are known of one, the mean of all."""
+        weights = self.weights * (kept & ~self.rows.repeats)
+        mean = float(weights @ self.labels / weights.sum()) if weights.any() else self.repeat_rate(kept)
+        found = {}
+        for tool in dict.fromkeys(self.rows.tools[kept].tolist()):
+            own = weights * (self.rows.tools == tool)
+            found[tool] = (float(own @ self.labels) + SHRINK * mean) / (float(own.sum()) + SHRINK)
+        return found
+
+    def by_rate(self) -> Floats:
         confidence = np.zeros(len(self.labels))
-        for test in _masks(folds):
-            rates, lowest = self.rates(~test)
-            confidence[test] = [rates.get(self.actions[place].tool, lowest) for place in np.flatnonzero(test).tolist()]
-        return self.cap(confidence, folds)
+        for test in self.tests():
+            rates = self.rates(~test)
+            confidence[test] = [rates.get(tool, min(rates.values())) for tool in self.rows.tools[test].tolist()]
+        return self.cap(confidence)
 
-    def repeat_rate(self, kept: NDArray[np.bool_]) -> float:
-        repeats = kept & self.repeats
-        return float(self.weights[repeats] @ self.labels[repeats]) / (float(self.weights[repeats].sum()) + SHRINK)
+    def repeat_rate(self, kept: Mask) -> float:
+        weights = self.weights * (kept & self.rows.repeats)
+        return float(weights @ self.labels) / (float(weights.sum()) + SHRINK)
 
-    def cap(self, confidence: Floats, folds: Integers) -> Floats:
+    def cap(self, confidence: Floats) -> Floats:
         """Return the confidence of each action, but for a repeated call at most the rate of those in other tasks."""
         capped = confidence.copy()
-        for test in _masks(folds):
-            repeats = test & self.repeats
+        for test in self.tests():
+            repeats = test & self.rows.repeats
             capped[repeats] = np.minimum(confidence[repeats], self.repeat_rate(~test))
         return capped
 
-    @property
-    def repeats(self) -> NDArray[np.bool_]:
-        return np.array([action.values[_REPEATS] > 0 for action in self.actions])
-
-    def choose_penalty(self, folds: Integers) -> tuple[float, Floats]:
-        """Return the penalty with the least log-loss out of fold, and its log-odds."""
+    def choose_penalty(self) -> tuple[float, Floats]:
+        """Return the penalty with the least log-loss out of fold, and its log-odds. Repeated calls count in neither."""
+        first = ~self.rows.repeats
         logits = np.zeros((len(PENALTIES), len(self.labels)))
-        for test in _masks(folds):
-            seen = [self.actions[place] for place in np.flatnonzero(~test).tolist()]
-            others = [self.actions[place] for place in np.flatnonzero(test).tolist()]
+        for test in self.tests():
+            seen, others = first & ~test, self.rows.take(test)
             for row, penalty in zip(logits, PENALTIES, strict=True):
-                row[test] = _Regression.fit(seen, self.labels[~test], self.weights[~test], penalty).logits(others)
-        losses = (np.logaddexp(0.0, logits) - self.labels * logits) @ self.weights
+                fitted = ActionRegression.fit(self.rows.take(seen), self.labels[seen], self.weights[seen], penalty)
+                row[test] = fitted.logits(others)
+        losses = (np.logaddexp(0.0, logits) - self.labels * logits) @ (self.weights * first)
         best = int(np.argmin(losses))
         return PENALTIES[best], logits[best]
 
-    def model(self, regression: _Regression | None, gain: float | None, reason: str, confidence: Floats) -> ActionModel:
+    def model(
+        self, regression: ActionRegression | None, gain: float | None, reason: str, confidence: Floats
+    ) -> ActionModel:
         whole = np.ones(len(self.labels), dtype=bool)
-        counts = dict(Counter(action.tool for action in self.actions))
-        return ActionModel(self.rates(whole)[0], counts, self.repeat_rate(whole), regression, gain, reason, confidence)
-
-
-def _masks(folds: Integers) -> Iterator[NDArray[np.bool_]]:
-    for fold in range(int(folds.max()) + 1):
-        test = folds == fold
-        if not test.all():
-            yield test
+        models = tuple(sorted(set(self.rows.models.tolist())))
+        counts = dict(Counter(self.rows.tools.tolist()))
+        return ActionModel(
+            self.rates(whole), counts, models, self.repeat_rate(whole), regression, gain, reason, out_of_fold=confidence
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,19 +20,23 @@ from grace_kp.calibrate._samples import (
     samples,
     weights_of,
 )
+from grace_kp.confidence import FREE, LOWERING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from grace_kp.calibrate._samples import Floats
+    from grace_kp.confidence import ActionFeatures
 
     Counts = NDArray[np.intp]
 
 
 BINS = 10
 RESAMPLES = 1_000
+LEAST_CLUSTERS = 10
+"""Fewer clusters say nothing by resampling. The interval of the accuracy then counts each as one sample."""
 MAX_CELLS = 20_000
 """Distinct confidences up to which intervals rest on the exact values; beyond it, on values rounded to this many steps."""
 
@@ -65,8 +70,8 @@ class Assessment(JsonRecord):
     """Share of correct samples, 0 to 1."""
     n: int
     intervals: Mapping[str, tuple[float, float] | None]
-    """Intervals of auroc, ece, brier and accuracy: percentiles of a bootstrap; for the accuracy of independent labels of 0 and 1,
-    Clopper-Pearson. None where resamples do not define the figure, or do not vary."""
+    """Intervals of auroc, ece, brier and accuracy: percentiles of a bootstrap; for the accuracy of independent labels of 0 and 1, and of few
+    clusters, Clopper-Pearson. None where resamples do not define the figure, or do not vary, and with fewer than ten clusters."""
     bins: tuple[Bin, ...]
     """The bins of equal width that hold samples."""
     by_group: Mapping[Any, Assessment] = field(default_factory=lambda: MappingProxyType({}))
@@ -144,8 +149,13 @@ def _assess_group(
         if counts[i]
     )
     auroc = figures["auroc"]
+    tasks = None if clusters is None else int(clusters.max()) + 1
     intervals = _intervals(scores, labels, weights, clusters, level, seed)
-    if clusters is None and (weights == weights[0]).all() and np.isin(labels, (0, 1)).all():
+    if tasks is not None and tasks < LEAST_CLUSTERS:
+        intervals = dict.fromkeys(intervals)
+    if tasks is not None and intervals["accuracy"] is None:
+        intervals["accuracy"] = clopper_pearson(round(tasks * float(weights @ labels / total)), tasks, level)
+    elif clusters is None and (weights == weights[0]).all() and np.isin(labels, (0, 1)).all():
         intervals["accuracy"] = clopper_pearson(int(labels.sum()), len(labels), level)
     return Assessment(
         auroc=None if np.isnan(auroc) else auroc,
@@ -313,3 +323,87 @@ def bin_interval(found: Bin, level: float = 0.95) -> tuple[float, float]:
         level: coverage of the interval, above 0 and below 1.
     """
     return clopper_pearson(round(found.accuracy * found.n), found.n, level)
+
+
+NOWHERE = {"nowhere": "an identifier or address that stands nowhere"}
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor(JsonRecord):
+    """How often actions with a feature are wrong, beside all others."""
+
+    name: str
+    words: str
+    flagged: int
+    """Labelled actions with the feature: where it is a figure, above its median."""
+    n: int
+    """All labelled actions."""
+    wrong: int
+    """How many of the flagged are wrong."""
+    wrong_others: int
+    """How many of the others are wrong."""
+    odds_ratio: float
+    """Odds of an error among the flagged, divided by those among the others; half an action is added to each of the four counts."""
+    interval: tuple[float, float] | None
+    """Its 95 % interval over resamples of whole tasks; None where fewer than ten tasks have the feature or lack it."""
+
+    @property
+    def clearness(self) -> float:
+        """How far the interval is from 1, in log-odds; below 0 if it includes 1."""
+        low, high = self.interval or (0.0, math.inf)
+        return max(math.log(low) if low else -math.inf, -math.log(high))
+
+    @property
+    def odds(self) -> str:
+        """The odds ratio with its interval: "5.5 (2.1 to 20)"."""
+        shown, *ends = (
+            f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}" for value in (self.odds_ratio, *(self.interval or ()))
+        )
+        return f"{shown} ({' to '.join(ends)})" if ends else shown
+
+    @property
+    def shares(self) -> tuple[str, str]:
+        """The share of wrong ones among the flagged, and among the others."""
+        return f"{self.wrong / self.flagged:.0%}", f"{self.wrong_others / (self.n - self.flagged):.0%}"
+
+    def __str__(self) -> str:
+        wrong, else_wrong = self.shares
+        return f"{self.words}: {self.flagged:,} of {self.n:,} flagged; {wrong} wrong, else {else_wrong}; odds ratio {self.odds}"
+
+
+def predictors_of(
+    actions: Sequence[ActionFeatures], labels: Floats, groups: Sequence[Hashable], seed: int = 0
+) -> tuple[Predictor, ...]:
+    """Return what predicts errors, the clearest first: by the end of the interval that is nearer to 1.
+
+    Args:
+        labels: whether each action was right: 1 or 0, others are left out; shape (n,).
+        groups: the task of each, of which resamples are drawn.
+    """
+    kept = np.flatnonzero(np.isin(labels, (0, 1))).tolist()
+    if not kept:
+        return ()
+    wrong, numbers = labels[kept] == 0, group_numbers("groups", groups, len(labels))[0]
+    tasks = np.unique(numbers[kept], return_inverse=True)[1]
+    values = np.array(
+        [[*actions[place].values, any(each.name == "nowhere" for each in actions[place].alarms)] for place in kept]
+    )
+    count, medians = int(tasks.max()) + 1, np.median(values, axis=0)
+    columns = np.where((values > medians).any(axis=0), values > medians, values == medians).T
+    cells = np.stack([columns & wrong, columns & ~wrong, ~columns & wrong, ~columns & ~wrong], axis=1)
+    per_task = np.array([[np.bincount(tasks, cell, count) for cell in four] for four in cells])
+    random, chances = np.random.default_rng(seed), np.full(count, 1 / count)
+    draws = (random.multinomial(count, chances, RESAMPLES // 10).T for _ in range(10))  # all at once need much memory
+    totals = np.concatenate([per_task.sum(axis=2, keepdims=True), *(per_task @ drawn for drawn in draws)], axis=2)
+    a, b, c, d = np.moveaxis(totals + 0.5, 1, 0)
+    ratios = a * d / (b * c)
+    lows, highs = np.quantile(ratios[:, 1:], (0.025, 0.975), axis=1).tolist()
+    found = []
+    for place, (name, words) in enumerate((LOWERING | FREE | NOWHERE).items()):
+        flagged, others = per_task[place, :2], per_task[place, 2:]
+        if others.any():
+            is_enough = min(flagged.any(axis=0).sum(), others.any(axis=0).sum()) >= LEAST_CLUSTERS
+            counts = (int(flagged.sum()), len(kept), int(flagged[0].sum()), int(others[0].sum()))
+            interval = (lows[place], highs[place]) if is_enough else None
+            found.append(Predictor(name, words, *counts, float(ratios[place, 0]), interval))
+    return tuple(sorted(found, key=lambda each: -each.clearness))

@@ -7,22 +7,23 @@ promise holds for the profile that is saved. Two baselines, which a learned conf
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grace_kp.calibrate._assess import assess, threshold_counts
 from grace_kp.calibrate._facts import facts_of
-from grace_kp.calibrate._features import FEATURES, MOMENTS, Moment, features, finished_calls, transcript_of
-from grace_kp.calibrate._fit import FOLDS, PENALTIES, action_places, fit, group_folds
+from grace_kp.calibrate._features import FEATURES, Moment, features, finished_calls, transcript_of
+from grace_kp.calibrate._fit import PENALTIES, action_places, fit
 from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._logistic import fit_logistic, probability
-from grace_kp.calibrate._risk import OVERALL, SELECTIVE, checked_risks, labels_needed, promise_text, risk_thresholds
-from grace_kp.calibrate._samples import check_inside, group_numbers, independent, json_form
+from grace_kp.calibrate._risk import OVERALL, Promise, allowed_thresholds, tool_thresholds
+from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, independent, json_form
 from grace_kp.confidence import PROFILES, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from grace_kp.calibrate._assess import Assessment
+    from grace_kp.calibrate._action_labels import ActionLabels
+    from grace_kp.calibrate._assess import Assessment, Predictor
     from grace_kp.calibrate._features import Features
     from grace_kp.calibrate._profile import CalibratedProfile
     from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds
@@ -52,55 +54,11 @@ _ACTIONS = (
     "an action counts as wrong if its run turned out wrong. One action of each run is drawn at random, because a gate meets early actions "
     "as well as late ones."
 )
-_APPROXIMATE = (
+APPROXIMATE = (
     f"the promise is approximate: no tasks were held back, so the thresholds rest on the predictions of {FOLDS} other profiles, each of "
     "them fitted without the tasks that it predicts."
 )
 _ALIKE = "all runs have the same task, or record none, so each run counts as a separate task."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """The promise that thresholds shall keep.
-
-    Raises:
-        ValueError: a field cannot be used; the message says which and why.
-    """
-
-    risks: Mapping[str, float]
-    """The largest share of wrong actions by level: silent, notify, confirm. Above 0 and below 1, and no larger for a stricter level."""
-    delta: float = 0.1
-    """The probability that the promise does not hold, above 0 and below 1; shared equally among the levels."""
-    kind: Literal["selective", "overall"] = "selective"
-    """Selective: at most this share of the actions at a level or a milder one is wrong. Overall: at most this share of all runs both
-    reaches the level and is wrong."""
-    moment: Moment = "action"
-    """`"action"`: before an action of an open run, as at a gate. `"end"`: of a run that has ended."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "risks", checked_risks(self.risks))
-        check_inside("delta", self.delta)
-        for name, value, known in (("promise", self.kind, (SELECTIVE, OVERALL)), ("moment", self.moment, MOMENTS)):
-            if value not in known:
-                raise ValueError(f"{name} must be {' or '.join(known)} (got {value!r:.60})")
-
-    @property
-    def needed(self) -> dict[str, int]:
-        """Labels without an error that each level needs at least."""
-        return {level: labels_needed(risk, self.delta, len(self.risks)) for level, risk in self.risks.items()}
-
-    @property
-    def in_words(self) -> str:
-        """The promise as sentences."""
-        return promise_text(self.kind, self.risks, self.delta, "actions" if self.moment == "action" else "runs")
-
-    def lacking(self, labels: int) -> tuple[str, ...]:
-        """Return a sentence for each level that so many independent labels cannot reach, even without one error."""
-        return tuple(
-            f"{level} at {self.risks[level]:g} needs at least {fewest:,} labels without an error, and there are {labels:,}"
-            for level, fewest in self.needed.items()
-            if labels < fewest
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +79,15 @@ class Calibration:
     """Counts of the runs that were labelled, fitted on, assessed, tested and left out."""
     notes: tuple[str, ...]
     """Caveats, a sentence or two each."""
+    tools: Mapping[str, RiskThresholds] = field(default_factory=dict)
+    """For labelled actions, the thresholds of each tool alone, whose promises hold together. Gates use them only if they were asked for."""
+    predictors: tuple[Predictor, ...] = ()
+    """For labelled actions, what predicts errors, the clearest first."""
+
+    @property
+    def nouns(self) -> str:
+        """What is labelled: runs or actions."""
+        return f"{self.promise.unit}s"
 
     @property
     def is_approximate(self) -> bool:
@@ -132,15 +99,19 @@ class Calibration:
         """Why not to use this profile; empty if nothing is known against it."""
         interval = self.assessments[LEARNED].intervals.get("auroc")
         found = []
-        if interval is None:
-            found.append("its AUROC has no interval on these labels, so it may not tell right runs from wrong ones")
+        if self.sample.get("base_rate"):
+            pass  # the rate of the tool is the confidence, and is not meant to tell actions of one tool apart
+        elif interval is None:
+            found.append(
+                f"its AUROC has no interval on these labels, so it may not tell right {self.nouns} from wrong ones"
+            )
         elif interval[0] <= 0.5:
             shown = f"{interval[0]:.2f} to {interval[1]:.2f}"
             found.append(
-                f"the interval of its AUROC, {shown}, {'includes' if interval[1] >= 0.5 else 'is below'} 0.5, so it may not tell right runs from "
-                "wrong ones"
+                f"the interval of its AUROC, {shown}, {'includes' if interval[1] >= 0.5 else 'is below'} 0.5, so it may not tell right {self.nouns} "
+                "from wrong ones"
             )
-        if all(level.threshold is None for level in self.levels):
+        if not any(level.coverage for level in self.levels):
             found.append("every level is never, so gates would escalate every action")
         return tuple(found)
 
@@ -159,24 +130,27 @@ class Calibration:
             "needed": self.promise.needed,
             "notes": list(self.notes),
             "objections": list(self.objections),
+            **({"tools": json_form(self.tools), "predictors": json_form(self.predictors)} if self.tools else {}),
         }
 
 
-def lacking_labels(labelled: Labels, promise: Promise, *, holdout: float = 0.4, seed: int = 0) -> tuple[str, ...]:
+def lacking_labels(
+    labelled: Labels | ActionLabels, promise: Promise, *, holdout: float = 0.4, seed: int = 0
+) -> tuple[str, ...]:
     """Return a sentence for each level that the labels cannot reach, even if none of them were an error; before anything is fitted.
 
     Args:
-        labelled: the runs, as for `calibrate_runs`.
+        labelled: the runs, as for `calibrate_runs`, or the actions, as for `calibrate_actions`.
         promise: what the thresholds shall promise.
         holdout: share of the tasks on which the thresholds are chosen.
         seed: of the draw of these tasks.
     """
-    groups, _ = _tasks(labelled)
+    groups, labels = (_tasks(labelled)[0] if isinstance(labelled, Labels) else labelled.groups), labelled.labels
+    if not isinstance(labelled, Labels):
+        labels = [each.correct if each.is_audited else math.nan for each in labelled.actions]
     tested = held_back(groups, holdout, seed) if holdout else np.ones(len(groups), dtype=bool)
     usable = {
-        group
-        for group, label, is_tested in zip(groups, labelled.labels, tested, strict=True)
-        if is_tested and label in (0, 1)
+        group for group, label, is_tested in zip(groups, labels, tested, strict=True) if is_tested and label in (0, 1)
     }
     return promise.lacking(len(usable))
 
@@ -198,7 +172,7 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
     held = held_back(groups, holdout, seed)
     rows = LabelledRows(labelled, groups, promise.moment, seed)
     if not holdout:
-        notes.append(_APPROXIMATE)
+        notes.append(APPROXIMATE)
     if promise.moment == "action":
         notes.append(_ACTIONS)
     try:
@@ -210,45 +184,18 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
             else f"of all {len(groups):,} labelled runs, each fold of the cross-validation leaves out some"
         )
         raise ValueError(f"{error} ({split})") from None
-    sure = found.thresholds(promise)
-    assessments = {name: found.assess(name) for name in found.confidence}
-    remarks = (*sure.notes, *notes)
     sample = {
         "runs": len(groups), "tasks": len(set(groups)), "share_correct": float(rows.labels.mean()),
         "fitted_runs": found.profile.fitted_on["runs"], "fitted_tasks": found.profile.fitted_on["tasks"],
-        "assessed_runs": len(found.places), "assessed_tasks": len(set(found.groups)), "tested": sure.n, "holdout": holdout, "seed": seed,
         "sources": dict(Counter(labelled.sources)), "left_out": dict(labelled.left_out),
     }  # fmt: skip
-    figures = sure.to_dict()
-    stated = {
-        "kind": promise.kind,
-        "moment": promise.moment,
-        **{name: figures[name] for name in ("risks", "delta", "n", "coverage", "bounds")},
-        "approximate": not holdout,
-        "holdout": holdout,
-        "seed": seed,
-        "notes": list(remarks),
-    }
-    quality = {
-        name: {key: value for key, value in each.to_dict().items() if key != "bins" and value is not None}
-        for name, each in assessments.items()
-    }
-    profile = replace(found.profile, quality={promise.moment: quality})
-    return Calibration(
-        profile=profile.with_thresholds(sure.thresholds, stated),
-        promise=promise,
-        thresholds=sure,
-        assessments=assessments,
-        by_group=found.by_group(rows.documents),
-        curves={name: found.curve(name, promise) for name in (LEARNED, FORMULA)},
-        sample=sample,
-        notes=remarks,
-    )
+    kinds = [_kinds(rows.documents[place]) for place in found.places.tolist()]
+    return found.calibration(promise, sample, notes, kinds, holdout)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tested:
-    """A profile, and labelled runs that it was not fitted on, with what it and the baselines predict for them."""
+    """A profile, and labelled runs or actions that it was not fitted on, with what it and the baselines predict for them."""
 
     profile: CalibratedProfile
     places: NDArray[np.intp]
@@ -259,30 +206,98 @@ class Tested:
     groups: list[Any]
     weights: Floats
     seed: int
+    audited: Mask | None = None
+    """Which labels may enter a promise; None: all of them."""
 
     @property
     def inverse(self) -> Floats | None:
         """The weights; None where they are all the same."""
         return None if (self.weights == self.weights[0]).all() else self.weights
 
+    def calibration(
+        self,
+        promise: Promise,
+        sample: dict[str, Any],
+        notes: Sequence[str],
+        kinds: Sequence[Mapping[str, str]],
+        holdout: float,
+        sure: RiskThresholds | None = None,
+    ) -> Calibration:
+        """Return the calibration of the profile, with the thresholds that keep the promise.
+
+        Args:
+            sample: counts of what was labelled and fitted on.
+            kinds: the kinds of each of the tested, by name, to be assessed on their own, too.
+            sure: the thresholds; None chooses them for all of the tested together.
+        """
+        sure = sure or self.thresholds(promise)
+        assessments = {name: self.assess(name) for name in self.confidence}
+        remarks, nouns = (*sure.notes, *notes), f"{promise.unit}s"
+        assessed = {f"assessed_{nouns}": len(self.places), "assessed_tasks": len(set(self.groups)), "tested": sure.n}
+        figures = sure.to_dict()
+        stated = {
+            "kind": promise.kind,
+            "moment": promise.moment,
+            **({"unit": promise.unit} if promise.unit != "run" else {}),
+            **{name: figures[name] for name in ("risks", "delta", "n", "coverage", "bounds")},
+            "approximate": not holdout,
+            "holdout": holdout,
+            "seed": self.seed,
+            "notes": list(remarks),
+        }
+        quality = {
+            name: {key: value for key, value in each.to_dict().items() if key != "bins" and value is not None}
+            for name, each in assessments.items()
+        }
+        profile = replace(self.profile, quality={promise.moment if promise.unit == "run" else nouns: quality})
+        return Calibration(
+            profile=profile.with_thresholds(sure.thresholds, stated),
+            promise=promise,
+            thresholds=sure,
+            assessments=assessments,
+            by_group=self.by_group(kinds),
+            curves={name: self.curve(name, promise) for name in list(self.confidence)[:2]},
+            sample={**sample, **assessed, "holdout": holdout, "seed": self.seed},
+            notes=remarks,
+        )
+
     def thresholds(self, promise: Promise) -> RiskThresholds:
-        found = risk_thresholds(
-            self.confidence[LEARNED], self.labels, promise.risks, promise.delta, promise.kind,
-            groups=self.groups, weights=self.inverse, seed=self.seed,
+        scores, labels, notes = self._independent()
+        return rounded_up(allowed_thresholds(scores, labels, dict(promise.risks), promise.delta, promise.kind, notes))
+
+    def tool_thresholds(self, promise: Promise, tools: Sequence[str]) -> dict[str, RiskThresholds]:
+        """Return the thresholds of each tool alone."""
+        usable = np.arange(len(tools)) if self.audited is None else np.flatnonzero(self.audited)
+        if not len(usable):
+            return {}
+        found = tool_thresholds(
+            self.confidence[LEARNED][usable], self.labels[usable], [tools[place] for place in usable.tolist()], promise,
+            groups=[self.groups[place] for place in usable.tolist()], weights=None if self.inverse is None else self.weights[usable], seed=self.seed,
         )  # fmt: skip
-        exact = found.thresholds
-        rounded = Thresholds(*(_round_up(value) for value in (exact.silent, exact.notify, exact.confirm)))
-        return replace(found, thresholds=rounded)
+        return {name: rounded_up(each) for name, each in found.items()}
+
+    def _independent(self) -> tuple[Floats, Floats, list[str]]:
+        """Return confidences and labels that a promise may rest on: audited, one of each task, and of equal probability."""
+        scores, labels, weights = self.confidence[LEARNED], self.labels, self.inverse
+        usable = np.ones(len(labels), dtype=bool) if self.audited is None else self.audited & np.isin(labels, (0, 1))
+        left_out = [
+            f"{int((~usable).sum()):,} of {len(labels):,} labels were left out of the promise: only audited ones that say right or wrong enter it."
+        ]
+        left_out = [] if usable.all() else left_out
+        if not usable.any():
+            return scores[usable], labels[usable], left_out
+        groups = list(itertools.compress(self.groups, usable))
+        kept, notes = independent(labels[usable], groups, None if weights is None else weights[usable], self.seed)
+        return scores[usable][kept], labels[usable][kept], [*left_out, *notes]
 
     def assess(self, name: str, by: Sequence[str] | None = None) -> Assessment:
         return assess(
             self.confidence[name], self.labels, groups=by, clusters=self.groups, weights=self.inverse, seed=self.seed
         )
 
-    def by_group(self, documents: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Assessment]]:
-        kinds = [_kinds(documents[place]) for place in self.places.tolist()]
+    def by_group(self, kinds: Sequence[Mapping[str, str]]) -> dict[str, Mapping[str, Assessment]]:
         found: dict[str, Mapping[str, Assessment]] = {}
-        for kind in ("source", "model", "domain"):
+        for kind in kinds[0]:
             names = [each[kind] for each in kinds]
             common = [name for name, _ in Counter(names).most_common(MAX_GROUPS)]
             if len(common) > 1:
@@ -292,8 +307,10 @@ class Tested:
 
     def curve(self, name: str, promise: Promise) -> Curve:
         """Return share of the tested runs that act and share of errors, at each confidence from strict to mild."""
-        kept, _ = independent(self.labels, self.groups, self.inverse, self.seed)
-        _, reached, wrong = threshold_counts(self.confidence[name][kept], self.labels[kept])
+        scores, labels, _ = replace(self, confidence={LEARNED: self.confidence[name]})._independent()
+        if not len(labels):
+            return ()
+        _, reached, wrong = threshold_counts(scores, labels)
         of = reached[-1] if promise.kind == OVERALL else reached
         return tuple(zip((reached / reached[-1]).tolist(), (wrong / of).tolist(), strict=True))
 
@@ -422,6 +439,14 @@ def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
     if len(set(labelled.groups)) == 1:
         return list(range(len(labelled.groups))), [_ALIKE]
     return list(labelled.groups), []
+
+
+def rounded_up(found: RiskThresholds) -> RiskThresholds:
+    """Return thresholds as confidences are rounded."""
+    exact = found.thresholds
+    return replace(
+        found, thresholds=Thresholds(*(_round_up(value) for value in (exact.silent, exact.notify, exact.confirm)))
+    )
 
 
 def _round_up(value: float) -> float:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from grace_kp.trace import ReasoningTrace
 
@@ -70,6 +71,17 @@ def facts_of_all(traces: Iterable[Mapping[str, Any] | ReasoningTrace]) -> dict[s
             times.update(_texts([mapping_in(document, "metadata").get("created_at")]))
     facts: dict[str, Any] = {kind: sorted(found)[:MAX_NAMES] for kind, found in names.items()}
     return {**facts, "from": min(times, default=None), "to": max(times, default=None)}
+
+
+def fitted_facts(traces: Sequence[Mapping[str, Any] | ReasoningTrace], tasks: int) -> dict[str, Any]:
+    """Return the facts of the runs that a profile was fitted on, and when it was."""
+    return {
+        "runs": len(traces),
+        "tasks": tasks,
+        **facts_of_all(traces),
+        "domains": sorted({domain_of(trace) for trace in traces})[:MAX_NAMES],
+        "fitted_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+    }
 
 
 def task_of(trace: Mapping[str, Any] | ReasoningTrace) -> str:

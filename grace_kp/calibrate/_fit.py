@@ -8,18 +8,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grace_kp.calibrate._assess import assess
 from grace_kp.calibrate._facts import (
-    MAX_NAMES,
     as_mapping,
     document_of,
-    domain_of,
-    facts_of_all,
+    fitted_facts,
     hash_of,
     list_in,
     mapping_in,
@@ -29,7 +26,7 @@ from grace_kp.calibrate._features import features
 from grace_kp.calibrate._head import Columns, Head, matrix_of
 from grace_kp.calibrate._logistic import fit_calibration, fit_logistic, probability
 from grace_kp.calibrate._profile import CalibratedProfile, OutOfFold
-from grace_kp.calibrate._samples import units, weights_of
+from grace_kp.calibrate._samples import FOLDS, group_folds, units, weights_of
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
@@ -127,11 +124,7 @@ def fit(
         quality[moment] = {name: assessed[name] for name in ("auroc", "ece", "brier", "accuracy", "n", "intervals")}
     kinds = Counter(str(sources[place]) for place in chosen) if sources is not None else Counter({"unknown": len(used)})
     facts = {
-        "runs": len(used),
-        "tasks": len(set(tasks.tolist())),
-        **facts_of_all(used),
-        "domains": sorted({domain_of(run) for run in used})[:MAX_NAMES],
-        "fitted_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        **fitted_facts(used, len(set(tasks.tolist()))),
         "labels": dict(sorted(kinds.items())),
         "share_correct": float(np.average(correct, weights=counted)),
         "notes": notes,
@@ -233,7 +226,6 @@ def _draw_tasks(tasks: Integers, most: int, random: np.random.Generator) -> Inte
 
 PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0)
 """From the strongest to the weakest."""
-FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,29 +245,6 @@ class Samples:
     def take(self, rows: NDArray[np.bool_]) -> Samples:
         tools = [names for names, is_taken in zip(self.tools, rows, strict=True) if is_taken]
         return Samples(self.matrix[rows], tools, self.labels[rows], self.weights[rows], self.groups[rows])
-
-
-def group_folds(groups: Integers, labels: Floats, folds: int, random: np.random.Generator) -> Integers:
-    """Return the fold of each row, 0 to `folds - 1`. Rows of a group share a fold; sizes and successes are spread evenly.
-
-    Args:
-        labels: from 0 to 1.
-    """
-    sizes = np.bincount(groups)
-    successes = np.bincount(groups, weights=labels)
-    folds = min(folds, int((sizes > 0).sum()))
-    share = float(labels.mean()) if len(labels) else 0.0
-    order = random.permutation(len(sizes))
-    order = order[np.argsort(-sizes[order], kind="stable")]
-    chosen = np.zeros(len(sizes), dtype=np.intp)
-    rows, surplus = np.zeros(folds), np.zeros(folds)
-    for group in order:
-        moved = surplus + successes[group] - share * sizes[group]
-        fold = int(np.argmin(rows + np.abs(moved) - np.abs(surplus)))
-        chosen[group] = fold
-        rows[fold] += sizes[group]
-        surplus[fold] = moved[fold]
-    return np.asarray(chosen[groups])
 
 
 def out_of_fold(samples: Samples, folds: Integers, penalty: float) -> Floats:

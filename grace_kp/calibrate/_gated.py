@@ -7,6 +7,7 @@ that cannot be read never makes a level milder.
 from __future__ import annotations
 
 import copy
+import itertools
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -49,6 +50,8 @@ class RecordedAction:
     """One recorded decision."""
 
     record: DecisionRecord
+    place: int
+    """Its position in `grace.decisions`."""
     level: InterventionLevel
     score: float
     policy: Policy
@@ -84,10 +87,10 @@ def id_of(trace: Document | ReasoningTrace) -> str:
 
 def gated_actions(grace: Document) -> Iterator[RecordedAction | str]:
     """Yield the decisions of a trace in order; for an entry that cannot be used, the reason."""
-    yield from map(_gated_action, list_in(grace, "decisions"))
+    yield from map(_gated_action, list_in(grace, "decisions"), itertools.count())
 
 
-def _gated_action(entry: object) -> RecordedAction | str:
+def _gated_action(entry: object, place: int) -> RecordedAction | str:
     records = read_decisions([entry])
     if not records or not isinstance(entry, Mapping):
         return UNREADABLE
@@ -110,6 +113,7 @@ def _gated_action(entry: object) -> RecordedAction | str:
     profile_gaps: Any = entry.get("profile_gaps")
     return RecordedAction(
         record=record,
+        place=place,
         level=record.level,
         score=float(record.score),
         policy=policy,
@@ -154,7 +158,7 @@ class Prefixes:
         if step not in self._evidence:
             count = bisect_left(self._ended, step, key=lambda pair: pair[0])
             before = evidence_of_calls([call for _, call in self._ended[:count]], since=0, per_step=1)
-            for number, item in enumerate(list_in(self._document, "steps")[:step]):
+            for number, item in enumerate(list_in(self.whole, "steps")[:step]):
                 if isinstance(item, Mapping) and item.get("role") == "user":
                     before.user_spoke(number)
             self._evidence[step] = before
@@ -168,12 +172,13 @@ class Prefixes:
         return sorted(found, key=lambda pair: pair[0])
 
     @cached_property
-    def _document(self) -> Document:
+    def whole(self) -> Document:
+        """The run with everything that it recorded."""
         return document_of(self._trace)
 
     def document(self, step: int, evaluation: object = None) -> dict[str, Any]:
         """Return the document of the run as it was after `step` steps: still open, without an answer, a score or a label."""
-        document = self._document
+        document = self.whole
         grace = mapping_in(document, "grace")
         kept: dict[str, Any] = {"status": "open", **{name: grace[name] for name in _KNOWN_BEFORE if name in grace}}
         if evaluation is not None:

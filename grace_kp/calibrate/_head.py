@@ -8,12 +8,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
 from grace_kp.calibrate._features import FEATURES
+from grace_kp.calibrate._logistic import MAX_LOGIT
 from grace_kp.errors import GraceError
+from grace_kp.trace import SourceFields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,11 +147,32 @@ def _join_parts(parts: list[Part]) -> str:
 
 
 SCHEMA = "grace_kp/calibrated-profile"
-VERSION = 1
+VERSION = 2
 
 
 class ProfileFileError(GraceError, ValueError):
     """A file of a learned profile cannot be used. The message names the file and the field."""
+
+
+MAX_SLOPE = 1_000.0
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+LogOdds = Annotated[float, Field(ge=-MAX_LOGIT, le=MAX_LOGIT)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class StrictFields(SourceFields):
+    """A part of a profile's file, without any other fields."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class CalibrationFields(StrictFields):
+    """The calibration of log-odds, as it is in a file."""
+
+    slope: Annotated[float, Field(gt=0, le=MAX_SLOPE)]
+    offset: LogOdds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

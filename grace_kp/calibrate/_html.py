@@ -29,13 +29,13 @@ def with_interval(found: Any, name: str) -> str:
     return f"{value:.2f}" if pair is None else f"{value:.2f} ({pair[0]:.2f} to {pair[1]:.2f})"
 
 
-def quality_table(found: Mapping[Any, Any], kind: str) -> str:
+def quality_table(found: Mapping[Any, Any], kind: str, nouns: str = "runs") -> str:
     """Return how good confidences are, a row each."""
     rows = [
         (str(name)[:MAX_NAME], f"{each.n:,}", *(with_interval(each, figure) for figure in ("accuracy", "auroc", "ece", "brier")))
         for name, each in itertools.islice(found.items(), MAX_GROUPS)
     ]  # fmt: skip
-    header = (kind, "runs", "share correct", "AUROC", "calibration error", "Brier score")
+    header = (kind, nouns, "share correct", "AUROC", "calibration error", "Brier score")
     return table(header, rows, words={kind}) + _more(len(found) - MAX_GROUPS, "rows")
 
 

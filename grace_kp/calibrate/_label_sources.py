@@ -16,7 +16,7 @@ from grace_kp.calibrate._facts import task_of
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import waits
-from grace_kp.store import FIELD, IMPORT, PROGRAM, by_precedence, precedence
+from grace_kp.store import ACTION_FIELD, FIELD, IMPORT, PROGRAM, by_precedence, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -222,12 +222,13 @@ _END = object()
 T = TypeVar("T")
 
 
-def label_in(grace: Mapping[str, Any]) -> float | None:
-    """Return the label of a run that counts, 1 for right and 0 for wrong; approvals and labels of imported files are none. None without a label.
+def label_in(grace: Mapping[str, Any], action: str | None = None) -> float | None:
+    """Return the label of a run, or of one of its actions, that counts, 1 for right and 0 for wrong; approvals and labels of imported files are none. None without a label.
 
     It is the label that `cal.labels` takes with `volunteered=True`, without its weight.
     """
-    accepted, _ = accept_labels(objects_in(grace, FIELD), grace.get("user"), None)
+    entries = objects_in(grace, FIELD if action is None else ACTION_FIELD)
+    accepted, _ = accept_labels(entries, grace.get("user"), None, action)
     return float(accepted[-1][0]) if accepted else None
 
 

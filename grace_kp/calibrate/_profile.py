@@ -17,11 +17,26 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import ConfigDict, Field
 
+from grace_kp.calibrate._actions import ActionFields, ActionModel
 from grace_kp.calibrate._facts import HASH_DIGITS, domain_of, facts_of, hash_of
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
-from grace_kp.calibrate._head import FLAT, SCHEMA, VERSION, Columns, Head, ProfileFileError
-from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic
-from grace_kp.confidence import ConfidenceScore, Thresholds, factors_from_trace
+from grace_kp.calibrate._head import (
+    FLAT,
+    SCHEMA,
+    VERSION,
+    CalibrationFields,
+    Columns,
+    Count,
+    Finite,
+    Head,
+    LogOdds,
+    Positive,
+    ProfileFileError,
+    Share,
+    StrictFields,
+)
+from grace_kp.calibrate._logistic import Logistic
+from grace_kp.confidence import PROFILES, ConfidenceScore, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates, write_whole
 
@@ -33,7 +48,7 @@ if TYPE_CHECKING:
     from grace_kp.calibrate._features import Moment
     from grace_kp.calibrate._head import Explanation
     from grace_kp.calibrate._samples import Floats
-    from grace_kp.confidence import ConfidenceFactors
+    from grace_kp.confidence import ActionFeatures, ConfidenceFactors
     from grace_kp.trace import ReasoningTrace
 
     Trace = Mapping[str, Any] | ReasoningTrace
@@ -58,8 +73,11 @@ class CalibratedProfile:
 
     name: ClassVar[str] = "calibrated"
 
-    heads: Mapping[str, Head] = field(repr=False)
-    """The regression of each moment: `"end"` for a run that has ended, `"action"` for an open run before an action."""
+    heads: Mapping[str, Head] = field(default_factory=dict, repr=False)
+    """The regression of each moment: `"end"` for a run that has ended, `"action"` for an open run before an action. Empty if the profile
+    judges actions only; runs then have the confidence of the formula `grace`."""
+    action: ActionModel | None = field(default=None, repr=False)
+    """The confidence in single actions, which gates use instead of the run's before an action; None without one."""
     fitted_on: Mapping[str, Any]
     """Facts of the fitted runs: `runs`, `tasks`, `agents`, `models`, `tools`, `domains`, `from`, `to`, `fitted_at`, `labels` and `notes`."""
     quality: Mapping[str, Any] = field(default_factory=dict)
@@ -95,10 +113,31 @@ class CalibratedProfile:
 
     def confidence(self, document: Trace, *, moment: Moment = "end") -> ConfidenceScore:
         """Return the confidence of a run as a score with its factors and its reason; the score is rounded to three decimals."""
-        return _score(self.explain(document, moment=moment), factors_from_trace(document))
+        factors = factors_from_trace(document)
+        return _score(self.explain(document, moment=moment), factors) if self.heads else self.calculate(factors)
+
+    def action_confidence(self, action: ActionFeatures, factors: ConfidenceFactors) -> ConfidenceScore:
+        """Return the confidence in an action as a score with its reason and, by their words, its contributions in log-odds.
+
+        Args:
+            action: what is known before it.
+            factors: those of the run so far, which the score keeps.
+
+        Raises:
+            ValueError: the profile has no confidence in actions.
+        """
+        if self.action is None:
+            raise ValueError("the profile has no confidence in actions; fit one by `fit_actions`")
+        score, contributions = round(self.action.predict(action), 3), dict(self.action.explain(action))
+        return ConfidenceScore(score, factors, reason=self.action.describe(action), contributions=contributions)
 
     def calculate(self, factors: ConfidenceFactors) -> ConfidenceScore:
         """Return the confidence at the end of a run of which only the factors are known. Every other feature counts as missing."""
+        if not self.heads:
+            score = PROFILES["grace"].calculate(factors)
+            return dataclasses.replace(
+                score, reason=f"The profile judges actions only, so this is the formula's. {score.reason}".strip()
+            )
         found: dict[str, float | None] = {"calls": math.log1p(factors.tool_execution_count)}
         if factors.tool_execution_count:
             failed = factors.tool_execution_count - factors.tool_success_count
@@ -167,18 +206,24 @@ class CalibratedProfile:
             promise = {**promise, "thresholds": None if thresholds is None else thresholds.to_dict()}
         return dataclasses.replace(self, thresholds=thresholds, promise=promise)
 
+    def with_action(self, model: ActionModel | None) -> CalibratedProfile:
+        """Return the same profile with a confidence in single actions."""
+        return dataclasses.replace(self, action=model)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+        """Return the JSON form. Without a confidence in actions it is that of version 1, which earlier versions of the library read, too."""
+        action = {} if self.action is None else {"action": self.action.to_dict()}
         runs = {} if self.fitted_runs is None else {"fitted_runs": sorted(self.fitted_runs)}
         return {
             "schema": SCHEMA,
-            "version": VERSION,
+            "version": VERSION if action else 1,
             "fitted_on": dict(self.fitted_on),
             **runs,
             "quality": dict(self.quality),
             "thresholds": None if self.thresholds is None else self.thresholds.to_dict(),
             "promise": None if self.promise is None else dict(self.promise),
             "heads": {moment: head.to_dict() for moment, head in self.heads.items()},
+            **action,
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -214,6 +259,8 @@ class CalibratedProfile:
 
     def _head(self, moment: str) -> Head:
         head = self.heads.get(moment)
+        if head is None and not self.heads:
+            raise ValueError("the profile judges actions only: it has no confidence in runs")
         if head is None:
             raise ValueError(f"moment must be {' or '.join(map(repr, MOMENTS))} (got {moment!r})")
         return head
@@ -241,20 +288,10 @@ def _names(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown
 
 
-MAX_SLOPE = 1_000.0
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-LogOdds = Annotated[float, Field(ge=-MAX_LOGIT, le=MAX_LOGIT)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
 Hash = Annotated[str, Field(pattern=f"^[0-9a-f]{{{HASH_DIGITS}}}$")]
 
 
-class _Strict(SourceFields):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Column(_Strict):
+class _Column(StrictFields):
     name: str
     fill: Finite
     centre: Finite
@@ -264,17 +301,12 @@ class _Column(_Strict):
     weight: LogOdds
 
 
-class _Calibration(_Strict):
-    slope: Annotated[float, Field(gt=0, le=MAX_SLOPE)]
-    offset: LogOdds
-
-
-class _Head(_Strict):
+class _Head(StrictFields):
     runs: Count
     rows: Count
     penalty: Positive
     intercept: LogOdds
-    calibration: _Calibration
+    calibration: CalibrationFields
     columns: list[_Column]
 
 
@@ -302,13 +334,14 @@ class _Promise(_Open):
     thresholds: dict[str, float | str] | None = None
 
 
-class _Profile(_Strict):
+class _Profile(StrictFields):
     fitted_on: _FittedOn
     quality: dict[str, Any]
     thresholds: dict[str, float | str] | None
     promise: _Promise | None
     heads: dict[str, _Head]
     fitted_runs: list[Hash] | None = None
+    action: ActionFields | None = None
     digest: str | None = None
 
 
@@ -328,7 +361,12 @@ def read_profile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | No
     rest = {name: value for name, value in content.items() if name not in {"schema", "version"}}
     source = SourceFile(file, rest, ProfileFileError)
     fields = source.parse(_Profile)
-    unknown = [moment for moment in MOMENTS if moment not in fields.heads] or [
+    if (fields.action is None) != (content["version"] == 1):
+        raise source.error(
+            f"must {'not ' if fields.action is None else ''}be missing in a file of this version", ("action",)
+        )
+    judges_runs = fields.action is None or fields.heads
+    unknown = [moment for moment in MOMENTS if judges_runs and moment not in fields.heads] or [
         m for m in fields.heads if m not in MOMENTS
     ]
     if unknown:
@@ -339,7 +377,8 @@ def read_profile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | No
         raise source.error(str(error), ("thresholds",)) from None
     _check_thresholds(source, fields)
     arguments = {
-        "heads": {moment: _head(source, moment, fields.heads[moment]) for moment in MOMENTS},
+        "heads": {moment: _head(source, moment, fields.heads[moment]) for moment in MOMENTS if judges_runs},
+        "action": None if fields.action is None else ActionModel.of_fields(fields.action),
         "fitted_on": content["fitted_on"],
         "quality": fields.quality,
         "thresholds": thresholds,
@@ -359,8 +398,8 @@ def _check_kind(source: SourceFile) -> None:
         raise source.error(
             f"is of version {version}, and this library reads {VERSION}: install a newer one", ("version",)
         )
-    if version != VERSION or type(version) is not int:
-        raise source.error(f"must be {VERSION} (got {brief(version)})", ("version",))
+    if version not in range(1, VERSION + 1) or type(version) is not int:
+        raise source.error(f"must be from 1 to {VERSION} (got {brief(version)})", ("version",))
 
 
 def _check_thresholds(source: SourceFile, fields: _Profile) -> None:

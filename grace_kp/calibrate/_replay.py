@@ -12,12 +12,13 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
+from grace_kp.calibrate._actions import NO_ARGUMENTS, recorded_features
 from grace_kp.calibrate._comparison import (
     DENIED,
     OUTCOMES,
@@ -51,6 +52,7 @@ from grace_kp.confidence import (
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import Basis, Policy, PolicySet, Rules
 from grace_kp.levels import waits
+from grace_kp.store import action_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -69,6 +71,7 @@ NOT_ENDED = "the run has not ended"
 
 Outcome: TypeAlias = tuple[float, int]
 """A score, and the severity of the level or `DENIED`."""
+_Confidence: TypeAlias = "tuple[float, Basis | None, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,11 @@ class ReplayPolicy:
         own = getattr(self.profile, "thresholds", None)
         return self.thresholds or (own if isinstance(own, Thresholds) else Thresholds())
 
+    def _thresholds_for(self, tool: str) -> Thresholds:
+        """Return the thresholds of a tool: its own, where the profile has some and none are stated here."""
+        own = getattr(getattr(self.profile, "action", None), "thresholds", None) or {}
+        return self.effective_thresholds if self.thresholds else own.get(tool, self.effective_thresholds)
+
     @property
     def states_fitted_runs(self) -> bool:
         """Whether it is known which runs the profile was fitted on; True without a learned profile."""
@@ -163,13 +171,14 @@ class ReplayPolicy:
         found = self._confidence_of_action(action, before)
         if isinstance(found, str):
             return found
-        score, basis = found
+        score, basis, unseen = found
         policy = self._policies.entry_for(action.record.action) or action.policy
         if policy.denies:
             return score, DENIED
         gaps = action.gaps
         if self._calculator is not None:  # which does not share the failures of the profile that was in use
             gaps = tuple(gap for gap in gaps if gap not in action.profile_gaps)
+            gaps += unseen if self.on_mismatch == "tighten" else ()
             knows_runs = callable(getattr(self.profile, "mismatches", None))
             if self.on_mismatch == "tighten" and action.step is not None and knows_runs:
                 document = before.document(action.step)
@@ -179,7 +188,7 @@ class ReplayPolicy:
             gaps = tuple(gap for gap in gaps if gap != FOR_ENDED_RUNS)
         elif getattr(self.profile, "thresholds", None) is not None:
             gaps += promise_gaps(self.profile)
-        rules = Rules(policy, self.effective_thresholds, gaps, action.at_least)
+        rules = Rules(policy, self._thresholds_for(action.record.action), gaps, action.at_least)
         return score, rules.decide(score, basis).level.severity
 
     def run(self, trace: Document | ReasoningTrace, grace: Document) -> Outcome | str:
@@ -189,18 +198,25 @@ class ReplayPolicy:
             return score
         return score, decide(score, self.effective_thresholds).level.severity
 
-    def _confidence_of_action(self, action: RecordedAction, before: Prefixes) -> tuple[float, Basis | None] | str:
-        """Return the confidence before an action and its basis, or the reason why it is unknown."""
+    def _confidence_of_action(self, action: RecordedAction, before: Prefixes) -> _Confidence | str:
+        """Return the confidence before an action, its basis and what its model has not seen, or the reason why it is unknown."""
         if self._calculator is None:
-            return action.score, action.basis
+            return action.score, action.basis, ()
         if action.step is None:
             return NO_STEP
         evaluation = action.record.data.get("evaluation")
-        if (confidence := getattr(self.profile, "confidence", None)) is not None:
-            if action.step == 0 and before.grace.get("name") == action.record.action:  # the action opened the run
-                return NO_RUN
+        model, confidence = getattr(self.profile, "action", None), getattr(self.profile, "confidence", None)
+        if (model or confidence) and action.step == 0 and before.grace.get("name") == action.record.action:
+            return NO_RUN  # the action opened the run
+        if model is not None:
+            try:
+                known = recorded_features(before.whole, action.place)
+            except ValueError:
+                return NO_ARGUMENTS
+            return round(model.predict(known), 3), Basis(measured=("probability",)), model.mismatches(known)
+        if confidence is not None:
             score = _learned(confidence, before.document(action.step, evaluation), "action")
-            return score if isinstance(score, str) else (score, Basis(measured=("probability",)))
+            return score if isinstance(score, str) else (score, Basis(measured=("probability",)), ())
         if not isinstance(before.grace.get("calls"), list):
             return NO_CALLS
         evidence = before.evidence_of(action)
@@ -208,7 +224,7 @@ class ReplayPolicy:
             return UNREADABLE
         factors = add_judgements(evidence.factors(), evaluation, cautious=self._calculator.profile == "strict")
         score = self._calculator.calculate(factors).score
-        return score, None if action.basis is None else Basis.of(score, factors, evidence, self._calculator)
+        return score, None if action.basis is None else Basis.of(score, factors, evidence, self._calculator), ()
 
     def _score_of_run(self, trace: Document | ReasoningTrace, grace: Document) -> float | str:
         if waits(grace.get("status")):
@@ -290,7 +306,7 @@ def replay(
             profile; a `ReplayPolicy` for several of these together; or None or "recorded" for what was recorded.
         policy_b: what to compare it with; by default what was recorded.
         labels: whether each run was right, aligned with the traces, None where that is unknown. By default the feedback that counts in
-            each trace (see `labels`), approvals aside. Only 0 and 1 count as right and wrong; labels in between are counted apart. Where questions are labelled
+            each trace (see `labels`), approvals aside; an action that has a label of its own counts with that. Only 0 and 1 count as right and wrong; labels in between are counted apart. Where questions are labelled
             more often than other actions, pass the traces and labels of `cal.thin(cal.labels(store))`.
         minutes_per_review: time of a reviewer for a question.
         price_per_hour: price of an hour of reviewers, in any currency; None gives no price.
@@ -325,9 +341,10 @@ def replay(
             if isinstance(action, str):
                 actions.left_out[action] += 1
                 continue
+            own = None if labels is not None else label_in(grace, action_name(action.record.data, action.place))
             recorded = (action.score, DENIED if action.policy.denies else action.level.severity)
             found = [recorded if policy is None else policy.action(action, before) for policy in policies]
-            actions.add(run, action.record.action, found)
+            actions.add(run if own is None else replace(run, label=own), action.record.action, found)
         if not found_actions:
             runs.add(run, "", [None if policy is None else policy.run(trace, grace) for policy in policies])
     costs = (float(minutes_per_review), price_per_hour)

@@ -14,15 +14,17 @@ that the probability of a wrong result is at most delta.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from grace_kp.calibrate._binomial import binomial_cdf, fewest_without_error, most_errors, smallest_sample, upper_bound
-from grace_kp.calibrate._samples import JsonRecord, check_inside, independent, samples
+from grace_kp.calibrate._features import MOMENTS
+from grace_kp.calibrate._samples import JsonRecord, check_inside, group_numbers, independent, samples, weights_of
 from grace_kp.confidence import Thresholds
 from grace_kp.errors import brief, check_whole
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from grace_kp.calibrate._features import Moment
     from grace_kp.calibrate._samples import Floats
 
     Counts = NDArray[np.int64]
@@ -38,6 +41,55 @@ if TYPE_CHECKING:
 
 LEVELS = ("silent", "notify", "confirm")
 SELECTIVE, OVERALL = "selective", "overall"
+UNITS = ("run", "action")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """The promise that thresholds shall keep.
+
+    Raises:
+        ValueError: a field cannot be used; the message says which and why.
+    """
+
+    risks: Mapping[str, float]
+    """The largest share of wrong actions by level: silent, notify, confirm. Above 0 and below 1, and no larger for a stricter level."""
+    delta: float = 0.1
+    """The probability that the promise does not hold, above 0 and below 1; shared equally among the levels."""
+    kind: Literal["selective", "overall"] = "selective"
+    """Selective: at most this share of the actions at a level or a milder one is wrong. Overall: at most this share of all runs both
+    reaches the level and is wrong."""
+    moment: Moment = "action"
+    """`"action"`: before an action of an open run, as at a gate. `"end"`: of a run that has ended."""
+    unit: Literal["run", "action"] = "run"
+    """What is labelled: runs, or single actions. Labels of actions need the moment `"action"`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "risks", checked_risks(self.risks))
+        check_inside("delta", self.delta)
+        moments = ("action",) if self.unit == "action" else MOMENTS
+        known_by = {"promise": (SELECTIVE, OVERALL), "unit": UNITS, "moment": moments}
+        for (name, known), value in zip(known_by.items(), (self.kind, self.unit, self.moment), strict=True):
+            if value not in known:
+                raise ValueError(f"{name} must be {' or '.join(known)} (got {value!r:.60})")
+
+    @property
+    def needed(self) -> dict[str, int]:
+        """Labels without an error that each level needs at least."""
+        return {level: labels_needed(risk, self.delta, len(self.risks)) for level, risk in self.risks.items()}
+
+    @property
+    def in_words(self) -> str:
+        """The promise as sentences."""
+        return promise_text(self.kind, self.risks, self.delta, "actions" if self.moment == "action" else "runs")
+
+    def lacking(self, labels: int) -> tuple[str, ...]:
+        """Return a sentence for each level that so many independent labels cannot reach, even without one error."""
+        return tuple(
+            f"{level} at {self.risks[level]:g} needs at least {fewest:,} labels without an error, and there are {labels:,}"
+            for level, fewest in self.needed.items()
+            if labels < fewest
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +113,22 @@ class PromisedLevel:
     """Upper bound of that share in the long run; None: the level is never used."""
     needed: int
     """Labels without an error that the level needs at least."""
+    more: int | None = 0
+    """About how many more labels the level needs if the shares of errors stay as they are; 0: it is used. None: more would not help."""
+
+    @property
+    def state(self) -> str:
+        """The confidence from which the level is used, or how many labels it lacks: "0.912", "57 more", or "never" if more would not help."""
+        if self.threshold is not None:
+            return f"{self.threshold:.3f}"
+        return "never" if self.more is None else f"{self.more:,} more"
 
 
 @dataclass(frozen=True, slots=True)
 class RiskThresholds(JsonRecord):
     """Thresholds with the promise that they keep, and what they were derived from. In the JSON form, an infinite threshold is "never"."""
 
-    _json = ("thresholds", "promise", "risks", "delta", "n", "coverage", "errors", "bounds", "notes")
+    _json = ("thresholds", "promise", "risks", "delta", "n", "coverage", "errors", "bounds", "notes", "more")
 
     thresholds: Thresholds
     """For `gk.Grace(thresholds=…)`; `math.inf` where no threshold qualifies: the level is never used."""
@@ -84,6 +145,8 @@ class RiskThresholds(JsonRecord):
     risks: Mapping[str, float]
     delta: float
     promise: str
+    more: Mapping[str, int | None] = field(default_factory=dict)
+    """By level, see `PromisedLevel.more`."""
 
     @property
     def levels(self) -> tuple[PromisedLevel, ...]:
@@ -96,7 +159,7 @@ class RiskThresholds(JsonRecord):
                 PromisedLevel(
                     level, risk, None if threshold == math.inf else threshold, self.coverage[level], reached,
                     self.errors[level], self.errors[level] / of if of else 0.0, self.bounds[level],
-                    labels_needed(risk, self.delta, len(self.risks)),
+                    labels_needed(risk, self.delta, len(self.risks)), self.more.get(level, 0),
                 )
             )  # fmt: skip
         return tuple(found)
@@ -148,8 +211,14 @@ def risk_thresholds(
         raise ValueError(f'promise must be "selective" or "overall" (got {promise!r})')
     scores, labels = samples(confidence, correct)
     kept, notes = independent(labels, groups, weights, seed)
-    scores = scores[kept]
-    sample = Ranking(scores, 1.0 - labels[kept])
+    return allowed_thresholds(scores[kept], labels[kept], checked, delta, promise, notes)
+
+
+def allowed_thresholds(
+    scores: Floats, labels: Floats, checked: dict[str, float], delta: float, promise: str, notes: Iterable[str] = ()
+) -> RiskThresholds:
+    """Return the thresholds that independent labels of 0 and 1 allow; without any label every level is never."""
+    sample, notes = Ranking(scores, 1.0 - labels), list(notes)
     share = delta / len(checked)
     find = sample.selective if promise == SELECTIVE else sample.overall
     found: dict[str, float] = {}
@@ -158,14 +227,20 @@ def risk_thresholds(
         milder = found[level] = min(milder, find(risk, share))
     counts = {level: sample.at(threshold) for level, threshold in found.items()}
     bounds: dict[str, float | None] = {}
+    more: dict[str, int | None] = {}
     for level, (n, errors) in counts.items():
         trials = n if promise == SELECTIVE else len(scores)
         bounds[level] = None if found[level] == math.inf else upper_bound(errors, trials, share)
         if found[level] == math.inf:
-            notes.append(_lacking(sample, level, checked[level], share, promise))
+            more[level] = sample.more_labels(checked[level], share, promise)
+            notes.append(_lacking(level, sample.n, checked[level], share, more[level]))
+    lacking = 0.0  # a level needs at least as many as a milder one
+    for level in reversed(more):
+        lacking = max(lacking, math.inf if more[level] is None else more[level] or 0)
+        more[level] = None if lacking == math.inf else int(lacking)
     return RiskThresholds(
         thresholds=_order_levels(found),
-        coverage={level: n / len(scores) for level, (n, _) in counts.items()},
+        coverage={level: n / max(1, len(scores)) for level, (n, _) in counts.items()},
         bounds=bounds,
         n=len(scores),
         notes=tuple(notes),
@@ -173,6 +248,64 @@ def risk_thresholds(
         risks=checked,
         delta=delta,
         promise=promise,
+        more={level: more.get(level, 0) for level in checked},
+    )
+
+
+def tool_thresholds(
+    confidence: Iterable[Any],
+    correct: Iterable[Any],
+    tools: Iterable[str],
+    promise: Promise,
+    *,
+    groups: Iterable[Any],
+    weights: Iterable[Any] | None = None,
+    seed: int = 0,
+) -> dict[str, RiskThresholds]:
+    """Return thresholds for the actions of each tool alone. The promises of all tools hold together, with probability at least 1 - delta.
+
+    Delta is shared by the tools with labels of enough groups for any level, whatever these labels state. A level that the labels of a tool do
+    not show is never used for it, also where all tools together would allow it. The arguments are those of `risk_thresholds`, and:
+
+    Args:
+        tools: the tool of each action.
+        groups: the task or session of each action. One action of each tool and group is drawn.
+    """
+    scores, labels = samples(confidence, correct)
+    numbers, names = group_numbers("tools", tools, len(labels))
+    tasks = group_numbers("groups", groups, len(labels))[0]
+    inverse = None if weights is None else weights_of(weights, len(labels))
+    rows = [np.flatnonzero((numbers == number) & np.isin(labels, (0, 1))) for number in range(len(names))]
+    sizes = np.array([len(set(tasks[own].tolist())) for own in rows])
+    order, mildest, levels = np.argsort(-sizes, kind="stable").tolist(), max(promise.risks.values()), len(promise.risks)
+    enough = [n >= labels_needed(mildest, promise.delta / k, levels) for k, n in enumerate(sizes[order], 1)]
+    tested = max(itertools.compress(itertools.count(1), enough), default=0)
+    found = {}
+    for place, number in enumerate(order):
+        own, share = rows[number], promise.delta / (tested + (place >= tested))
+        if len(own):
+            weighed = None if inverse is None else inverse[own]
+            kept, notes = independent(labels[own], tasks[own], weighed, seed)
+            own = own[kept]
+            found[names[number]] = allowed_thresholds(
+                scores[own], labels[own], dict(promise.risks), share, promise.kind, notes
+            )
+    return found
+
+
+def strictest(tools: Mapping[str, RiskThresholds], promise: Promise) -> RiskThresholds:
+    """Return at each level the strictest threshold of any tool, for tools without labels, with the counts of all tools under their own."""
+    found, n = list(tools.values()), sum(each.n for each in tools.values())
+    return RiskThresholds(
+        thresholds=Thresholds(*(max(getattr(each.thresholds, name) for each in found) for name in LEVELS)),
+        coverage={level: sum(each.coverage[level] * each.n for each in found) / n for level in promise.risks},
+        bounds=dict.fromkeys(promise.risks),
+        n=n,
+        notes=(),
+        errors={level: sum(each.errors[level] for each in found) for level in promise.risks},
+        risks=promise.risks,
+        delta=promise.delta,
+        promise=promise.kind,
     )
 
 
@@ -233,21 +366,20 @@ def _order_levels(found: Mapping[str, float]) -> Thresholds:
     return Thresholds(silent, notify, min(confirm, notify))
 
 
-def _lacking(sample: Ranking, level: str, risk: float, delta: float, promise: str) -> str:
+def _lacking(level: str, n: int, risk: float, delta: float, more: int | None) -> str:
     fewest = fewest_without_error(risk, delta)
-    if sample.n < fewest:
+    if n < fewest:
         return (
             f"{level} is never used: a risk of {risk:g} needs at least {fewest:,} labels, all of them correct; "
-            f"{fewest - sample.n:,} more than there are."
+            f"{more:,} more than there are."
         )
-    more = None if promise == OVERALL else sample.more_labels(risk, delta)
     if more is None:
         return (
             f"{level} is never used: at no confidence is the share of errors in this sample below {risk:g}. More labels alone would not "
             "change that; a confidence that tells right from wrong would."
         )
     return (
-        f"{level} is never used: {sample.n:,} labels do not show a risk of {risk:g} at any confidence. About {more:,} more would, "
+        f"{level} is never used: {n:,} labels do not show a risk of {risk:g} at any confidence. About {more:,} more would, "
         "if the shares of errors stay as they are."
     )
 
@@ -308,8 +440,13 @@ class Ranking:
         allowed = self._ends[self._errors[self._ends] <= most]
         return self._above(int(allowed[-1])) if len(allowed) else math.inf
 
-    def more_labels(self, risk: float, delta: float) -> int | None:
+    def more_labels(self, risk: float, delta: float, promise: str) -> int | None:
         """Return about how many more labels would make a level usable if the shares of errors stay as they are; None if none would."""
+        fewest = fewest_without_error(risk, delta)
+        if self.n < fewest:
+            return fewest - self.n
+        if promise == OVERALL:
+            return None
         counts = np.unique(self._snap_to_ties(np.geomspace(1, self.n, RANKS)))
         factors = np.geomspace(1.05, 1_000, 120)
         best: float | None = None

@@ -106,6 +106,32 @@ def weights_of(values: Iterable[Any], n: int) -> Floats:
     return array
 
 
+FOLDS = 5
+
+
+def group_folds(groups: NDArray[np.intp], labels: Floats, folds: int, random: np.random.Generator) -> NDArray[np.intp]:
+    """Return the fold of each row, 0 to `folds - 1`. Rows of a group share a fold; sizes and successes are spread evenly.
+
+    Args:
+        labels: from 0 to 1.
+    """
+    sizes = np.bincount(groups)
+    successes = np.bincount(groups, weights=labels)
+    folds = min(folds, int((sizes > 0).sum()))
+    share = float(labels.mean()) if len(labels) else 0.0
+    order = random.permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    chosen = np.zeros(len(sizes), dtype=np.intp)
+    rows, surplus = np.zeros(folds), np.zeros(folds)
+    for group in order:
+        moved = surplus + successes[group] - share * sizes[group]
+        fold = int(np.argmin(rows + np.abs(moved) - np.abs(surplus)))
+        chosen[group] = fold
+        rows[fold] += sizes[group]
+        surplus[fold] = moved[fold]
+    return np.asarray(chosen[groups])
+
+
 def thinned(weights: Floats, random: np.random.Generator) -> NDArray[np.bool_]:
     """Draw samples with probabilities in proportion to their weights. The drawn samples need no weights."""
     kept: NDArray[np.bool_] = random.random(len(weights)) * weights.max(initial=0.0) < weights

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from grace_kp.calibrate import Assessment, Calibration, LabelledRun, Labels
+    from grace_kp.calibrate import ActionLabels, Assessment, Calibration, LabelledRun, Labels
     from grace_kp.confidence import Thresholds
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 RISKS = ("silent=0.05", "notify=0.15", "confirm=0.35")
 """Default of --risk."""
 LABEL = 10
+MAX_ROWS = 12
+"""Tools and features that are listed; the report has all."""
 
 
 def calibrate(
@@ -57,6 +60,12 @@ def calibrate(
     moment: Annotated[
         str, typer.Option(help="action: before an action, as at gates; end: of runs that have ended.")
     ] = "action",
+    actions: Annotated[
+        bool, typer.Option("--actions", help="Learn a confidence in single actions from labels of actions.")
+    ] = False,
+    per_tool: Annotated[
+        bool, typer.Option("--per-tool", help="With --actions: thresholds that keep the promise for each tool alone.")
+    ] = False,
     label: Annotated[
         str | None,
         typer.Option(metavar="FIELD", help="Field of the file that states the label, such as label.success."),
@@ -77,38 +86,49 @@ def calibrate(
     seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn a confidence from labelled runs, and choose thresholds that keep a promise about errors.
+    """Learn a confidence from labelled runs or actions, and choose thresholds that keep a promise about errors.
 
     Example: grace-kp calibrate runs.jsonl --risk silent=0.05 --risk notify=0.15 --out profile.json
     """
-    from grace_kp.calibrate import Promise, calibrate_runs, calibration_page, labels, lacking_labels, read_labelled
+    from grace_kp import calibrate as cal
     from grace_kp.trace import write_whole
 
-    wanted = Promise(risks=_risks(risk or RISKS), delta=delta, kind=promise, moment=moment)  # type: ignore[arg-type]
+    unit = "action" if actions else "run"
+    wanted = cal.Promise(risks=_risks(risk or RISKS), delta=delta, kind=promise, moment=moment, unit=unit)  # type: ignore[arg-type]
+    if per_tool and not actions:
+        raise ValueError("--per-tool needs --actions: labels of runs do not say which tool was wrong")
+    if label is not None and actions:
+        raise ValueError(
+            "--label names a field that states whether a run was right; with --actions, labels of actions count"
+        )
     check_writable(out, report)
     unreadable = Unreadable()
     accepted = None if sources is None else [name.strip() for name in sources.split(",") if name.strip()]
 
-    def read(source: Any, name: str) -> Iterator[LabelledRun | InvalidRecord]:
-        return read_labelled(source, label=label, sources=accepted, name=name)
+    def read(source: Any, name: str) -> Iterator[Any]:
+        if actions:
+            return cal.read_actions(source, name=name)
+        return cal.read_labelled(source, label=label, sources=accepted, name=name)
 
+    labelled: Labels | ActionLabels
     with _open_runs(files, store, "reading", unreadable, read, label) as runs:
-        labelled = labels(runs, accepted)
+        labelled = cal.action_labels(runs, accepted) if actions else cal.labels(runs, accepted)
     if unreadable.count and not labelled.labels and not labelled.left_out:
         raise typer.Exit(1)  # the reasons were reported while reading
     try:
-        lacking = lacking_labels(labelled, wanted, holdout=holdout, seed=seed)
+        lacking = cal.lacking_labels(labelled, wanted, holdout=holdout, seed=seed)
         if lacking and not as_json:
             _warn(lacking, labelled, holdout)
-        work = (calibrate_runs(labelled, wanted, holdout=holdout, seed=seed) for _ in range(1))
-        [found] = progress(work, f"calibrating on {len(labelled.labels):,} runs")
+        fit: Any = partial(cal.calibrate_actions, per_tool=per_tool) if actions else cal.calibrate_runs
+        work = (fit(labelled, wanted, holdout=holdout, seed=seed) for _ in range(1))
+        [found] = progress(work, f"calibrating on {len(labelled.labels):,} {unit}s")
     except ValueError as error:  # the arguments were checked before, so the labels are at fault
         raise GraceError(str(error)) from None
     if out is not None:
         found.profile.save(out)
     if report is not None:
         names = ", ".join(Path(name).name for name in files) if files else "the runs of a store"
-        write_whole(report, calibration_page(found, f"Calibration on {names}"))
+        write_whole(report, cal.calibration_page(found, f"Calibration on {names}"))
     if as_json:
         put_json({**found.to_dict(), "lacking": list(lacking), "unreadable": unreadable.count})
     else:
@@ -171,7 +191,7 @@ class _Watched:
         return progress(self._store.iterate(**conditions), self._title, total=self._store.count(**conditions))
 
 
-def _warn(lacking: tuple[str, ...], labelled: Labels, holdout: float) -> None:
+def _warn(lacking: tuple[str, ...], labelled: Labels | ActionLabels, holdout: float) -> None:
     out = console()
     for sentence in lacking:
         put_text(out, f"{sentence}.", style="yellow")
@@ -217,22 +237,60 @@ def _show(found: Calibration, unreadable: Unreadable) -> None:
     rows.print(out)
     put_text(out, clean(found.promise.in_words))
     put(out, "")
+    if found.promise.unit == "action":
+        _put_tools(out, found)
     for number, note in enumerate(found.notes):
         put_field(out, "" if number else "notes", clean(note), label=LABEL)
+
+
+def _put_tools(out: Console, found: Calibration) -> None:
+    """Write how good the confidence is for each tool, the labels that each still needs, and what predicts errors."""
+    rows = TextTable(
+        TableColumn("tool"), *(TableColumn(name, "figure") for name in ("actions", "share right", "AUROC"))
+    )
+    for name, each in found.by_group.get("tool", {}).items():
+        rows.add(name, f"{each.n:,}", _with_interval(each, "accuracy"), _with_interval(each, "auroc"))
+    if found.by_group:
+        rows.print(out)
+        put(out, "")
+    rows = TextTable(
+        TableColumn("tool"),
+        TableColumn("labels", "figure"),
+        *(TableColumn(each, "figure") for each in found.promise.risks),
+    )
+    for name, sure in itertools.islice(found.tools.items(), MAX_ROWS):
+        rows.add(name, f"{sure.n:,}", *(each.state for each in sure.levels))
+    if found.tools:
+        rows.print(out)
+        put_text(
+            out,
+            "For each tool alone: the confidence from which it keeps the promise, else how many more labels it needs, each of another task.",
+        )
+        put(out, "")
+    clear = [each for each in found.predictors if each.clearness > 0]
+    put_text(
+        out, f"What predicts errors: {len(clear):,} of {len(found.predictors):,} features have an interval without 1."
+    )
+    for predictor in clear[:MAX_ROWS]:
+        put_text(out, clean(str(predictor)), indent=2)
+    put(out, "")
 
 
 def _put_sample(out: Console, found: Calibration, unreadable: Unreadable) -> None:
     sample = found.sample
     sources = ", ".join(f"{count:,} {name}" for name, count in sample["sources"].items())
-    runs = f"{sample['runs']:,} runs of {sample['tasks']:,} tasks, {sample['share_correct']:.0%} correct"
+    nouns = found.nouns
+    runs = f"{sample[nouns]:,} {nouns} of {sample['tasks']:,} tasks, {sample['share_correct']:.0%} correct"
     put_field(out, "labelled", clean(f"{runs}; labels: {sources}"), label=LABEL)
     left_out = [f"{count:,} {reason}" for reason, count in sample["left_out"].items()]
     left_out += [f"{unreadable.count:,} unreadable"] if unreadable.count else []
     if left_out:
         put_field(out, "left out", clean(", ".join(left_out)), label=LABEL)
-    put_field(out, "fitted on", f"{sample['fitted_runs']:,} runs of {sample['fitted_tasks']:,} tasks", label=LABEL)
+    put_field(
+        out, "fitted on", f"{sample[f'fitted_{nouns}']:,} {nouns} of {sample['fitted_tasks']:,} tasks", label=LABEL
+    )
     others = "other tasks" if sample["holdout"] else "tasks by cross-validation"
-    assessed = f"{sample['assessed_runs']:,} runs of {sample['assessed_tasks']:,} {others}"
+    assessed = f"{sample[f'assessed_{nouns}']:,} {nouns} of {sample['assessed_tasks']:,} {others}"
     when = "before an action" if found.promise.moment == "action" else "at the end"
     put_field(out, "assessed", f"{assessed}, {when}; thresholds on {sample['tested']:,} of them", label=LABEL)
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         ActionHistory,
         RunReader,
         history_of_document,
+        model_of,
     )
     from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
     from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
@@ -100,6 +101,7 @@ __all__ = [
     "factors_from_trace",
     "history_of_document",
     "leaves_of",
+    "model_of",
     "normal_form",
     "part_text",
     "penalties_text",
@@ -114,7 +116,7 @@ __all__ = [
 # Compiling their patterns takes longer than importing the rest, and only gates on actions of a model need them.
 _MODULES = {
     **dict.fromkeys(("ACTION_FEATURES", "FREE", "LOWERING", "ActionFeatures", "ActionHistory"), "_action_history"),
-    **dict.fromkeys(("RunReader", "history_of_document"), "_action_history"),
+    **dict.fromkeys(("RunReader", "history_of_document", "model_of"), "_action_history"),
     "wording": "_wording",
     **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
     **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),

@@ -10,19 +10,19 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._argument_values import leaves_of, normal_form, words_of
-from grace_kp.confidence._provenance import ProvenanceIndex
+from grace_kp.confidence._provenance import ActionAlarm, ProvenanceIndex
 from grace_kp.confidence._wording import count_phrases, plain
 from grace_kp.levels import UNSETTLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.confidence._provenance import ActionAlarm, ValuePlaces
+    from grace_kp.confidence._provenance import ValuePlaces
     from grace_kp.trace import ReasoningTrace
 
     Entry = Mapping[str, Any]
@@ -69,7 +69,7 @@ _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W_A-Za-z]+")
 ENOUGH_READS = 6
 """Different reads before an action beyond which more do not count."""
 MAX_AMOUNT = 1e12
-"""Larger numbers are not amounts."""
+"""Larger numbers, and those that are no numbers, count as this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,17 @@ class ActionFeatures:
     """In the order of `ACTION_FEATURES`."""
     alarms: tuple[ActionAlarm, ...] = ()
     places: tuple[ValuePlaces, ...] = ()
+    model: str = ""
+    """The model of the agent; empty where it is not stated, or several are."""
 
     def as_dict(self) -> dict[str, float]:
         """Return the values by name."""
         return dict(zip(ACTION_FEATURES, self.values, strict=True))
+
+    def as_repeated(self) -> ActionFeatures:
+        """Return the same of a call that repeats one which succeeded."""
+        alarms = dict.fromkeys((*self.alarms, ActionAlarm("repeat", tool=self.tool)))
+        return replace(self, values=tuple((self.as_dict() | {"repeats": 1.0}).values()), alarms=tuple(alarms))
 
 
 @dataclass(slots=True)
@@ -92,6 +99,8 @@ class ActionHistory:
     """What happened in a run so far. Add everything in its order, and ask for the features of an action before it is made."""
 
     index: ProvenanceIndex = field(default_factory=ProvenanceIndex)
+    model: str = ""
+    """The model of the agent; empty where it is not stated."""
     _user: list[str] = field(default_factory=list)
     _longest: int = 0
     """Characters of the agent's longest message."""
@@ -115,9 +124,11 @@ class ActionHistory:
 
     def add_user(self, text: str, *, step: int = -1, is_complete: bool = True) -> None:
         """Add words that the program declares as a person's."""
-        self._user.append(self.index.add_user(text, step=step, is_complete=is_complete))
-        self._since_user = 0
+        own = self.index.add_user(text, step=step, is_complete=is_complete)
         self._steps += 1
+        if words_of(normal_form(own)):  # a blank message, or one of documents alone, is no turn of the user's
+            self._user.append(own)
+            self._since_user = 0
 
     def add_objective(self, text: object, name: object, *, is_agent: bool) -> None:
         """Add the objective of a run as the user's words, if the program stated one for an agent."""
@@ -209,7 +220,7 @@ class ActionHistory:
         weighty = [each for each in places if each.shape != "common"]
         targets = [(each, leaf) for each, (leaf, _) in shaped if each.shape in {"identifier", "address"}]
         amounts = [abs(float(leaf)) for each, (leaf, is_number) in shaped if is_number and each.shape != "identifier"]
-        amount = max((value for value in amounts if value < MAX_AMOUNT), default=0.0)
+        amount = max((min(MAX_AMOUNT, value) for value in amounts), default=0.0)
         actions = {tool, *self._actions}
         reads = sum(len(calls) for name, calls in self._succeeded.items() if name not in actions)
         last = self._user[-1] if self._user else ""
@@ -247,7 +258,7 @@ class ActionHistory:
             "amount": amount,
         }
         found |= {name: math.log1p(count) for name, count in counts.items()}
-        return ActionFeatures(tool, tuple(float(found[name]) for name in ACTION_FEATURES), alarms, places)
+        return ActionFeatures(tool, tuple(float(found[name]) for name in ACTION_FEATURES), alarms, places, self.model)
 
 
 def _names_tool(tool: str, words: set[str]) -> bool:
@@ -372,8 +383,8 @@ def history_of_document(
         step: the number of steps that exist; None for all.
         decisions: the number of decisions that were made; None for those before the step.
     """
-    history = ActionHistory()
     document = document if isinstance(document, Mapping) else document.to_dict()
+    history = ActionHistory(model=model_of(document))
     grace, steps = _mapping(document.get("grace")), _entries(document, "steps")[:step]
     calls, decided = _entries(grace, "calls"), _entries(grace, "decisions")
     for name in (name for name in _GAPS if grace.get(name)):
@@ -396,6 +407,14 @@ def history_of_document(
         decided = [entry for entry in decided if type(at := entry.get("step")) is int and at < step]
     reader.read(steps, calls, decided, lambda call: False if "child" in call else None)
     return history
+
+
+def model_of(document: Entry) -> str:
+    """Return the model that the calls of a run, or its source, name; empty where none or several are named."""
+    grace = _mapping(document.get("grace"))
+    stated = [each.get("model") for each in [*_entries(grace, "model_calls"), _mapping(grace.get("source"))]]
+    names = {name for name in stated if isinstance(name, str)}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _mapping(part: object) -> Entry:

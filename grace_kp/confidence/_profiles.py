@@ -256,7 +256,8 @@ class LearnedProfile(Profile, Protocol):
     A runtime also uses these attributes where a profile has them: `thresholds` (a `Thresholds` or None), `promise` and `fitted_on`
     (mappings for people), `digest` (a string that identifies the content, recorded by gates), and `mismatches(document)`, which returns
     sentences about how a run differs from the runs that the profile was learned from. Before a gated action, the last entry of
-    `grace.decisions` in that document names the action. Gates rely on a profile without this method in any run,
+    `grace.decisions` in that document names the action. A profile with an `action` that is not None judges single actions at gates, by
+    `action_confidence(features, factors)`; `action` has `thresholds` by tool and `mismatches(features)`. Gates rely on a profile without this method in any run,
     unless its `fitted_on` is empty.
     """
 
@@ -269,14 +270,19 @@ FOR_ENDED_RUNS = (
     "the thresholds of the profile are for runs that have ended, not for actions: calibrate at the moment of an action"
 )
 """Why a gate cannot rely on the thresholds that a learned profile carries."""
+FOR_OTHER_CONFIDENCE = "the thresholds of the profile are not for its confidence in single actions, or it has none: calibrate again with that confidence"
+"""The same, where thresholds for runs meet a confidence in single actions, or the reverse."""
 
 
 def promise_gaps(profile: object) -> tuple[str, ...]:
     """Return why the promise of a profile does not hold at gates; empty if it holds, or without a promise."""
     promise = getattr(profile, "promise", None)
-    if promise is None or (isinstance(promise, Mapping) and promise.get("moment") == "action"):
+    if promise is None:
         return ()
-    return (FOR_ENDED_RUNS,)
+    if not isinstance(promise, Mapping) or promise.get("moment") != "action":
+        return (FOR_ENDED_RUNS,)
+    judges_actions = getattr(profile, "action", None) is not None
+    return () if judges_actions == (promise.get("unit") == "action") else (FOR_OTHER_CONFIDENCE,)
 
 
 @dataclass(frozen=True, slots=True)

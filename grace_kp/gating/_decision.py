@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FACTS = (
     "profile", "fallback", "fitted_at", "profile_digest", "mismatches", "profile_gaps", "at_least", "shadow", "audit", "step",
     "measured", "unmeasured", "pessimistic", "has_failed", "evidence", "fallbacks", "alarms",
+    "action_confidence",
 )  # fmt: skip
 """Fields of a gate's entry that state the basis of the decision, besides the score and the gaps."""
 _MEASURABLE = ("search_quality", "llm_self_eval", "query_coverage")

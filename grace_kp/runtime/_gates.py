@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.approvals import Inbox
-    from grace_kp.confidence import ActionAlarm, ConfidenceFactors, RunEvidence
+    from grace_kp.confidence import ActionAlarm, ActionFeatures, ConfidenceFactors, RunEvidence
     from grace_kp.gating import GatedCall, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
@@ -230,6 +230,7 @@ class Scope:
         self._steps = 0
         self._lost: tuple[str, ...] = ()
         self._has_others = False
+        self._seen: ActionFeatures | None = None
         self._gates = gates
         self.thresholds = gates.thresholds
         self.reviewer = spec.reviewer if spec.reviewer is not None else gates.reviewer
@@ -276,7 +277,8 @@ class Scope:
 
     def assess(self, case: GatedCall) -> RunConfidence:
         """Return the confidence of the run so far."""
-        evidence = self.evidence()
+        evidence, self._seen = self.evidence(), None
+        self.thresholds = self._gates.profiles.thresholds_for(case.action)
         gaps, factors = self.gaps(evidence) + self.find_alarms(case), evidence.factors()
         evaluation: dict[str, Any] | None = None
         profiles, rules = self._gates.profiles, replace(case.rules(gaps), alarms=case.alarms)
@@ -292,7 +294,7 @@ class Scope:
             if failed or evaluation.get("skipped", NOT_NEEDED) != NOT_NEEDED:
                 rules = replace(rules, gaps=(*gaps, NOT_JUDGED))
         known = Known(evidence, factors, evaluation)
-        assessment = profiles.before_action(case.action, known, self._document, rules)
+        assessment = profiles.before_action(case.action, known, self._document, rules, lambda: self._features(case))
         if self._run is not None:
             assessment.facts["step"] = self._steps
         if self._has_others:
@@ -304,13 +306,36 @@ class Scope:
         names, run = case.policy.alarms, self._run
         if not names or run is None or not self._is_known():
             return ()
-        found = attempt("the origin of arguments", lambda: _examine(run, case))
+        found = attempt("the origin of arguments", lambda: self._examine(case))
         if found is None:
             return (f"the origin of the arguments of {case.action} could not be looked up",)
         raised = [alarm for alarm in found[0] if alarm.name in names]
         self._gates.alarm_counts.update({"examined", *(alarm.name for alarm in raised)})
         case.alarms = tuple(dict.fromkeys((*case.alarms, *raised)))
         return found[1]
+
+    def _examine(self, case: GatedCall) -> tuple[tuple[ActionAlarm, ...], tuple[str, ...]]:
+        """Return the alarms of a call, and the arguments that may come from something that could not be read."""
+        seen = _look(self._run, case)
+        if seen is None:
+            return (), ()
+        found, gaps = seen
+        self._seen = None if UNREAD_RUN in gaps else found
+        alarms = tuple(
+            replace(each, parameter=_plain_path(each.parameter), tool=each.tool[:MAX_TOOL]) for each in found.alarms
+        )
+        if UNREAD_RUN in gaps:
+            return alarms, (UNREAD_RUN,)
+        unknown = [each for each in found.places if each.kind == "unknown" and each.shape in {"identifier", "address"}]
+        if not gaps or not unknown:
+            return alarms, ()
+        return alarms, (f"where `{_plain_path(unknown[0].parameter)}` is from cannot be known: {'; '.join(gaps)}",)
+
+    def _features(self, case: GatedCall) -> ActionFeatures | None:
+        """Return what is known of a call; None where what the agent has seen could not be read."""
+        if self._seen is None and (seen := _look(self._run, case)) and UNREAD_RUN not in seen[1]:
+            self._seen = seen[0]
+        return self._seen
 
     def _is_known(self) -> bool:
         """Return whether anything is known of a run: there is one, and the action alone did not open it."""
@@ -352,13 +377,11 @@ class Scope:
             keep_refusal(self._run, refusal)
 
 
-def _examine(run: Run, case: GatedCall) -> tuple[list[ActionAlarm], tuple[str, ...]]:
-    """Return the alarms of a call, and the arguments that may come from something that could not be read."""
-    from grace_kp.confidence import ActionAlarm
-
+def _look(run: Run | None, case: GatedCall) -> tuple[ActionFeatures, list[str]] | None:
+    """Return what is known of a call, and the gaps in what the agent has seen; None outside of any run."""
     history = history_of(run)
     if history is None:
-        return [], ()
+        return None
     left_out = () if case.terms is None else case.terms.ignore
     arguments = {
         name: value if type(value) in _JSON else render(value)
@@ -368,19 +391,12 @@ def _examine(run: Run, case: GatedCall) -> tuple[list[ActionAlarm], tuple[str, .
     defaults = {name: each.default for name, each in case.signature.parameters.items() if type(each.default) in _JSON}
     schema = {"declared": case.own_schema(), "defaults": {name: {"default": each} for name, each in defaults.items()}}
     found = history.features(case.action, arguments, schema=schema)
-    alarms = [replace(each, parameter=_plain_path(each.parameter), tool=each.tool[:MAX_TOOL]) for each in found.alarms]
     # A recorded call has only those defaults that were passed.
     passed = {name: value for name, value in arguments.items() if name in case.bound.arguments}
     needed = {name: value for name, value in passed.items() if name not in defaults or value != defaults[name]}
     if any(history.index.has_succeeded(case.action, each) for each in (passed, needed) if each != arguments):
-        alarms.append(ActionAlarm("repeat", tool=case.action))
-    gaps = history.index.gaps
-    if UNREAD_RUN in gaps:
-        return alarms, (UNREAD_RUN,)
-    unknown = [each for each in found.places if each.kind == "unknown" and each.shape in {"identifier", "address"}]
-    if not gaps or not unknown:
-        return alarms, ()
-    return alarms, (f"where `{_plain_path(unknown[0].parameter)}` is from cannot be known: {'; '.join(gaps)}",)
+        found = found.as_repeated()
+    return found, history.index.gaps
 
 
 def _plain_path(path: str) -> str:

@@ -22,6 +22,7 @@ from grace_kp.confidence import (
     LearnedProfile,
     Thresholds,
     check_thresholds,
+    model_of,
     promise_gaps,
 )
 from grace_kp.errors import GraceError, SettingsError, brief, is_unit
@@ -31,16 +32,20 @@ from grace_kp.settings import is_profile_path
 from grace_kp.trace import describe_error, redact_text, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from grace_kp.confidence import ConfidenceFactors, Profile, RunEvidence
+    from grace_kp.confidence import ActionFeatures, ConfidenceFactors, Profile, RunEvidence
     from grace_kp.gating import Basis, Rules, RunConfidence, ShadowAssessment
     from grace_kp.settings import Settings
 
 
+LEVELS = ("silent", "notify", "confirm")
 MAX_REASON = 500
 MAX_SENTENCES = 10
 MAX_CONTRIBUTIONS = 200
+UNKNOWN_ACTION = (
+    "where the arguments of this action come from could not be read, and the profile judges single actions by that"
+)
 UNKNOWN_RUN = "nothing is recorded of the run before this action, and a learned profile reads recorded runs"
 NO_RUN = "nothing is recorded of the run"
 FALLBACK = PROFILES["grace"]
@@ -66,6 +71,8 @@ class Known:
     """Its factors, with the judgements of a model where it was judged."""
     evaluation: Mapping[str, Any] | None = None
     """How a model judged the run before the action, if it did."""
+    action: ActionFeatures | None = None
+    """What is known of the action itself; None where that could not be read."""
 
 
 class ProfileInUse:
@@ -88,6 +95,21 @@ class ProfileInUse:
         return self.calculator.thresholds
 
     @property
+    def action(self) -> Any:
+        """The confidence in single actions of a learned profile, if it has one."""
+        can_judge = callable(getattr(self.learned, "action_confidence", None))
+        return getattr(self.learned, "action", None) if can_judge else None
+
+    def thresholds_for(self, action: str, levels: Collection[str] = LEVELS) -> Thresholds:
+        """Return the thresholds of an action: at these levels those that a learned profile has for it, where it has some."""
+        own = getattr(self.action, "thresholds", None) or {}
+        stated, lowest = {}, 0.0
+        for level in reversed(LEVELS) if action in own else ():
+            found = getattr(own[action] if level in levels else self.thresholds, level)
+            stated[level] = lowest = max(found, lowest)
+        return replace(self.thresholds, **stated)
+
+    @property
     def fitted_at(self) -> str | None:
         """When a learned profile was fitted, if it says so."""
         fitted_on = getattr(self.learned, "fitted_on", None)
@@ -103,11 +125,13 @@ class ProfileInUse:
         learned = self.learned
         if learned is not None and document is None:
             return self._fallback(factors, UNKNOWN_RUN)
+        if learned is None:
+            return self._checked(factors, lambda: self.calculator.calculate(factors))
+        return self._checked(factors, lambda: learned.confidence(copy_json(document), moment=moment))
+
+    def _checked(self, factors: ConfidenceFactors, calculate: Callable[[], object]) -> Measured:
         try:
-            if learned is None:
-                score = self.calculator.calculate(factors)
-            else:
-                score = learned.confidence(copy_json(document), moment=moment)
+            score = calculate()
             return Measured(_check_score(score, factors), self.name)
         except KeyboardInterrupt:
             raise
@@ -119,13 +143,22 @@ class ProfileInUse:
         """Return the confidence of an open run before an action, and the basis on which the level is decided."""
         from grace_kp.gating import Basis
 
-        measured = self.measure(document, known.factors, "action")
+        learned: Any = self.learned
+        if self.action is None:
+            measured = self.measure(document, known.factors, "action")
+        elif known.action is None:
+            measured = self._fallback(known.factors, UNKNOWN_ACTION)
+        else:
+            measured = self._checked(known.factors, lambda: learned.action_confidence(known.action, known.factors))
         is_learned = self.learned is not None and not measured.problem
         calculator = None if is_learned else self.calculator
         return measured, Basis.of(measured.score.score, known.factors, known.evidence, calculator)
 
-    def mismatches(self, document: Mapping[str, Any] | None, action: str | None = None) -> tuple[str, ...]:
-        """Return how a run differs from the runs that the profile was fitted on; empty if it does not, or if the profile compares no runs."""
+    def mismatches(
+        self, document: Mapping[str, Any] | None, action: str | None = None, features: ActionFeatures | None = None
+    ) -> tuple[str, ...]:
+        """Return how a run, and an action in it, differ from those that the profile was fitted on; empty if they do not, or if the profile
+        compares nothing."""
         compare: Callable[[Any], Any] | None = getattr(self.learned, "mismatches", None)
         if compare is None:
             is_unstated = getattr(self.learned, "fitted_on", None) == {}
@@ -136,8 +169,10 @@ class ProfileInUse:
             run = copy_json(document)
             if action is not None:  # it has no step yet
                 run["grace"].setdefault("decisions", []).append({"action": action})
-            found = compare(run)
-            return tuple(storable(str(sentence))[:MAX_REASON] for sentence in tuple(found)[:MAX_SENTENCES])
+            found = tuple(compare(run))
+            if features is not None and self.action is not None:
+                found += tuple(self.action.mismatches(features))
+            return tuple(storable(str(sentence))[:MAX_REASON] for sentence in found[:MAX_SENTENCES])
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 — as in `measure`
@@ -287,7 +322,6 @@ class Trust:
 
 
 _DEFAULT = Thresholds()
-_LEVELS = ("silent", "notify", "confirm")
 _MILDER = ("unmeasured", "auto_proceed_on_timeout", "thresholds")
 """Entries of a policy that can make gates milder."""
 
@@ -317,13 +351,13 @@ class ProfileSet:
         opened = open_profile(settings.profile if profile is None else profile, _source(settings, profile))
         _check_digest(settings, opened)
         if thresholds is None:
-            is_stated = all(f"threshold_{level}" in settings.source for level in _LEVELS)
+            is_stated = all(f"threshold_{level}" in settings.source for level in LEVELS)
             main = ProfileInUse(opened, _thresholds(settings, opened), () if is_stated else _gaps(opened))
         else:
             main = ProfileInUse(opened, thresholds)
         others = _thresholds(settings, None) if thresholds is None else thresholds
         trust = Trust(tightens=settings.on_mismatch == "tighten")
-        origins = {level: _origin(level, settings, opened, is_argument=thresholds is not None) for level in _LEVELS}
+        origins = {level: _origin(level, settings, opened, is_argument=thresholds is not None) for level in LEVELS}
         known = {settings.profile: opened} if profile is None else {}
         return cls(main, _shadow(shadow, others, known), trust, settings.audit_rate, origins)
 
@@ -351,11 +385,16 @@ class ProfileSet:
         """
         silent = ("default", "profile ") if in_code else ("default", "profile ", "argument ", "keyword ")
         raised, lowest = {}, 0.0
-        for level in reversed(_LEVELS):
+        for level in reversed(LEVELS):
             origin = self.origins.get(level, "default")
             stated = 0.0 if origin.startswith(silent) else getattr(self.main.thresholds, level)
             raised[level] = lowest = max(getattr(thresholds, level), stated, lowest)
         return replace(thresholds, **raised)
+
+    def thresholds_for(self, action: str) -> Thresholds:
+        """Return the thresholds of an action. What a learned profile has for it gives way to what is stated for the whole runtime."""
+        levels = [level for level in LEVELS if self.origins.get(level, "default").startswith("profile ")]
+        return self.main.thresholds_for(action, levels)
 
     @property
     def reads_documents(self) -> bool:
@@ -368,14 +407,18 @@ class ProfileSet:
         known: Known,
         document: Callable[[], dict[str, Any] | None],
         rules: Rules,
+        features: Callable[[], ActionFeatures | None] = lambda: None,
     ) -> RunConfidence:
-        """Return the confidence of an open run before an action."""
+        """Return the confidence of an open run before an action, or in the action itself where the profile judges single actions."""
         from grace_kp.gating import RunConfidence
 
         found = attempt("the run before an action", document) if self.reads_documents else None
         gaps, has_own_thresholds = rules.gaps, rules.policy.thresholds is not None
         if found is not None and known.evaluation is not None:
             found["grace"]["evaluation"] = copy_json(known.evaluation)
+        if any(each is not None and each.action is not None for each in (self.main, self.shadow)):
+            seen = None if found is None else attempt("what is known of an action", features)
+            known = replace(known, action=seen and replace(seen, model=model_of(found or {})))
         measured, basis = self.main.before_action(found, known)
         shadow: ShadowAssessment | None = None
         if self.shadow is not None:
@@ -384,7 +427,7 @@ class ProfileSet:
         mismatches: tuple[str, ...] = ()
         facts: dict[str, Any] = {}
         if not self.main.is_formula:
-            mismatches = self._mismatches(found, action)
+            mismatches = self._mismatches(found, action, known.action)
             facts = {"profile": measured.profile, **self._facts(measured, mismatches)}
         own_gaps = () if has_own_thresholds else self.main.gaps
         if measured.problem:
@@ -394,6 +437,13 @@ class ProfileSet:
             if self.trust.checks:
                 own = rules.decide(measured.score.score, basis).level
             own_gaps += self.trust.gaps(action, mismatches, own)
+        if self.main.action is not None and not measured.problem:
+            stated = {
+                "score": measured.score.score,
+                "profile_digest": self.main.digest,
+                "reason": measured.score.reason,
+            }
+            facts["action_confidence"] = {**stated, "contributions": dict(measured.score.contributions)}
         if own_gaps:  # which a replay under another profile leaves out
             facts["profile_gaps"] = list(own_gaps)
         return RunConfidence(measured.score, gaps + own_gaps, known.evaluation, facts, shadow, self.audit_rate, basis)
@@ -419,7 +469,7 @@ class ProfileSet:
         """Return what makes gates milder than the defaults do: `setting`, `value`, and `from`, its source."""
         source = settings.source
         found: list[tuple[str, Any, str]] = []
-        for level in _LEVELS:
+        for level in LEVELS:
             threshold = getattr(self.main.thresholds, level)
             if threshold < getattr(_DEFAULT, level):
                 found.append((f"threshold_{level}", threshold, self.origins.get(level, "default")))
@@ -441,7 +491,7 @@ class ProfileSet:
             for name, value, place in found
             if value is not None and value is not False and value != "confirm"
             if not isinstance(value, Thresholds)
-            or any(getattr(value, level) < getattr(_DEFAULT, level) for level in _LEVELS)
+            or any(getattr(value, level) < getattr(_DEFAULT, level) for level in LEVELS)
         ]
 
     def _shadow_before(
@@ -458,11 +508,13 @@ class ProfileSet:
         if measured.problem:
             return ShadowAssessment(shadow.name, shadow.thresholds, error=measured.problem)
         if self.trust is not None and self.trust.tightens:
-            gaps += shadow.mismatches(document, action)
-        return ShadowAssessment(shadow.name, shadow.thresholds, measured.score.score, gaps, basis=basis)
+            gaps += shadow.mismatches(document, action, known.action)
+        return ShadowAssessment(shadow.name, shadow.thresholds_for(action), measured.score.score, gaps, basis=basis)
 
-    def _mismatches(self, document: dict[str, Any] | None, action: str | None = None) -> tuple[str, ...]:
-        mismatches = self.main.mismatches(document, action)
+    def _mismatches(
+        self, document: dict[str, Any] | None, action: str | None = None, features: ActionFeatures | None = None
+    ) -> tuple[str, ...]:
+        mismatches = self.main.mismatches(document, action, features)
         if mismatches and self.trust is not None:
             self.trust.add_mismatches(mismatches)
         return mismatches
@@ -505,8 +557,8 @@ def _thresholds(settings: Settings, profile: object) -> Thresholds:
     """Return the thresholds of the settings, and of the profile for the levels that the settings leave open."""
     own = thresholds_of(profile)
     if own is None:
-        return Thresholds(*(getattr(settings, f"threshold_{level}") for level in _LEVELS))
-    stated = [level for level in _LEVELS if f"threshold_{level}" in settings.source]
+        return Thresholds(*(getattr(settings, f"threshold_{level}") for level in LEVELS))
+    stated = [level for level in LEVELS if f"threshold_{level}" in settings.source]
     try:
         return replace(own, **{level: getattr(settings, f"threshold_{level}") for level in stated})
     except ValueError as error:

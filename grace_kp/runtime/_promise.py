@@ -21,7 +21,7 @@ from grace_kp.errors import GraceError, SettingsError, StoreError, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import attempt, note
-from grace_kp.store import PROGRAM, mark_of, precedence
+from grace_kp.store import CHECK, PROGRAM, REVERSAL, action_name, mark_of, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -175,6 +175,7 @@ def watched_by(profile: object) -> dict[str, Any]:
         "fitted_at": fitted_on.get("fitted_at"),
         "moment": promise.get("moment", "action"),
         "fingerprint": _digest(to_dict()) if callable(to_dict) else "",
+        **({"unit": "action"} if promise.get("unit") == "action" else {}),
     }
     thresholds = getattr(profile, "thresholds", None)
     if watched["moment"] == "end" and isinstance(thresholds, Thresholds):
@@ -208,7 +209,10 @@ def monitor_of(monitor: Monitor | bool, profile: object, audit_rate: float = 0.0
 def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = None) -> None:
     """Count labels in every monitor that watches the profile by which the labelled run was decided.
 
-    A run counts once for each monitor, with the first usable label of the highest precedence (see `store.precedence`). A later correction by
+    A promise about runs counts labels of runs; one about actions counts labels of actions. Actions of a session are alike, so a session counts
+    once, with the first of its actions that is labelled; without a session, a run and its nested runs do.
+
+    A run or action counts once for each monitor, with the first usable label of the highest precedence (see `store.precedence`). A later correction by
     an equal changes the trace and not the counts, because a test that is valid at each look must not choose its labels afterwards. A label of
     higher precedence replaces the one that was counted, whatever both state, and the monitor is computed again from the labels in order.
     The label of a program counts only where it states an error: it can raise an alarm and never delay one.
@@ -221,13 +225,21 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
     for entry in usable if monitors else ():
         label, trace = json.loads(entry.data), store.get(entry.trace)
         grace = (None if trace is None else trace.grace) or {}
-        rank = 0 if entry.action else precedence(label, grace.get("user"))
+        rank, action = precedence(label, grace.get("user")), label.get("action")
+        if action is not None:
+            named = [each for place, each in enumerate(_decisions_in(grace)) if action_name(each, place) == action]
+            grace = {
+                **grace,
+                "decisions": named[-1:],
+            }  # a program that runs again decides again, and the last entry counts
         for name, value in monitors.items() if rank else ():
             watched = json.loads(value)
+            if (watched.get("unit") == "action") != (action is not None):
+                continue
             if not levels_of(grace, {"probability": 1.0}, watched)[0]:
                 continue  # another profile decided the run
             levels, weight = levels_of(grace, label, watched) if isinstance(label["correct"], bool) else ({}, 1.0)
-            if label.get(PROGRAM) and label["correct"]:
+            if label["correct"] and (label.get(PROGRAM) or (action is not None and entry.source in (CHECK, REVERSAL))):
                 levels = {}  # an agent that praises its own runs must not keep an alarm from being raised
             max_weight = monitor_in(name, value).max_weight
             if weight > max_weight * (1 + 1e-9):
@@ -239,8 +251,10 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
                 "correct": label["correct"],
                 "weight": min(weight, max_weight),
                 "at": datetime.now(UTC).isoformat(),
+                **({} if action is None else {"action": mark_of(entry.trace, action)}),
             }
-            states.change_states(partial(_count, name, mark_of(name, entry.trace), counted))
+            unit = entry.trace if action is None else _session_of(grace, entry.trace)
+            states.change_states(partial(_count, name, mark_of(name, unit), counted))
 
 
 def levels_of(
@@ -251,8 +265,7 @@ def levels_of(
     Nothing is returned for a run that this profile did not decide, and for one that an audit passed over: who labels it anyway did not
     choose it at random.
     """
-    recorded = grace.get("decisions")
-    decisions = [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
+    decisions = _decisions_in(grace)
     levels: dict[str, str] = {}
     if watched["moment"] == "end":
         confidence = grace.get("confidence")
@@ -278,6 +291,20 @@ def levels_of(
     return levels, 1 / probability if probability else 1.0
 
 
+def _decisions_in(grace: Mapping[str, Any]) -> list[dict[str, Any]]:
+    recorded = grace.get("decisions")
+    return [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
+
+
+def _session_of(grace: Mapping[str, Any], trace_id: str) -> str:
+    """Return what the actions of a run share: its session, else the run around it, else the run."""
+    if isinstance(grace.get("session"), str):
+        return f"session\0{grace['session']}"
+    parent = grace.get("parent")
+    around = parent.get("trace_id") if isinstance(parent, dict) else None
+    return around if isinstance(around, str) else trace_id
+
+
 def promises_in(store: Any) -> list[dict[str, Any]]:
     """Return the state of each promise that is watched in a store: its profile, the number of labels, the alarms, and the figures
     of each level and action class, as `Monitor.report` returns them.
@@ -290,6 +317,7 @@ def promises_in(store: Any) -> list[dict[str, Any]]:
             {
                 "profile": state.get("profile"),
                 "fitted_at": state.get("fitted_at"),
+                "unit": state.get("unit", "run"),
                 "labels": max(row["n"] for row in figures),
                 "alarms": [str(alarm) for alarm in monitor.alarms],
                 "figures": figures,
@@ -321,6 +349,8 @@ def _count(name: str, mark: str, label: Mapping[str, Any], read: ReadStates) -> 
     # A label without levels is not counted, so one of the same precedence may still count.
     if place is not None and (before is None or label["rank"] < before["rank"] + bool(before["levels"])):
         return {}
+    if before is not None and before["levels"] and before.get("action") != label.get("action"):
+        return {}  # another action of the same session
     state, monitor = json.loads(value or "{}"), monitor_in(name, value)
     number, others = state.get("counted", 0) + 1, []
     changes: dict[str, str | None] = {mark: f"{number:012d}", f"{rows}{number:012d}": json.dumps(label)}

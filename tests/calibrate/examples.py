@@ -156,3 +156,35 @@ def answered(answer, reviewer, *, ms=5_000.0, arguments=None, **fields):
 def numbered(*groups):
     """Documents of lists of decisions, numbered."""
     return [document(number, *decisions) for number, decisions in zip(itertools.count(), groups, strict=False)]
+
+
+def acted(tasks, *, tools=("pay", "send"), seed=0, is_audited=lambda number: True, per_task=2, **fields):
+    """Labelled actions, some in each task. Wrong ones mostly have many arguments, and those of `send` are wrong more often."""
+    draw = random.Random(seed)
+    actions = []
+    for task in range(tasks):
+        names = [tools[(task + place) % len(tools)] for place in range(per_task)]
+        right = [bool(draw.random() < (0.95 if name == tools[0] else 0.75)) for name in names]
+        entries = []
+        for place, (name, correct) in enumerate(zip(names, right, strict=True)):
+            many = draw.random() < (0.1 if correct else 0.8)
+            arguments = {"order": 1000 + task, **({f"note{n}": f"text {n}" for n in range(6)} if many else {})}
+            entries.append(decision(0.5, "confirm", name, step=3, arguments=arguments, id=f"d{place}") | fields)
+        trace = ReasoningTrace.model_validate(document(task, *entries))
+        for place, (name, correct) in enumerate(zip(names, right, strict=True)):
+            audited = is_audited(len(actions))
+            source = "user" if audited else "check"
+            actions.append(
+                cal.LabelledAction(
+                    trace=trace,
+                    position=place,
+                    id=f"d{place}",
+                    tool=name,
+                    correct=correct,
+                    source=source,
+                    weight=1.0,
+                    group=f"task {task}",
+                    is_audited=audited,
+                )
+            )
+    return cal.ActionLabels(actions=actions, left_out={"no label": 3})

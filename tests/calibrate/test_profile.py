@@ -12,6 +12,7 @@ import pytest
 
 from grace_kp import ConfidenceCalculator, ConfidenceFactors, Thresholds
 from grace_kp import calibrate as cal
+from grace_kp.confidence import ACTION_FEATURES, ActionFeatures
 from tests.calibrate.examples import drawn_run, drawn_runs, run
 
 
@@ -128,8 +129,9 @@ COLUMN = ("heads", "end", "columns", 0)
     ("path", "value", "problem"),
     [
         (("schema",), "other", "schema must be 'grace_kp/calibrated-profile'"),
-        (("version",), 2, "version: is of version 2, and this library reads 1"),
-        (("version",), True, "version: must be 1"),
+        (("version",), 3, "version: is of version 3, and this library reads 2"),
+        (("version",), 2, "action: must not be missing in a file of this version"),
+        (("version",), True, "version: must be from 1 to 2"),
         (("heads",), ..., "heads"),
         (("heads", "action"), ..., "heads: must have the moments end and action"),
         (("heads", "later"), {}, "heads.later"),
@@ -254,3 +256,70 @@ def test_thresholds_that_were_changed_in_the_file_are_refused(promised, tmp_path
     file.write_text(json.dumps({**content, "thresholds": thresholds}), encoding="utf-8")
     with pytest.raises(cal.ProfileFileError, match=re.escape(words)):
         cal.CalibratedProfile.load(file)
+
+
+# A confidence in single actions
+
+
+def judging(profile):
+    actions = [
+        ActionFeatures(
+            "pay", tuple(float(number % 2) if name == "amount" else 0.0 for name in ACTION_FEATURES), model="m"
+        )
+        for number in range(80)
+    ]
+    return profile.with_action(cal.fit_action_features(actions, [number % 2 for number in range(80)], list(range(80))))
+
+
+@pytest.mark.parametrize("has_heads", [True, False])
+def test_a_profile_is_saved_with_its_confidence_in_actions(promised, tmp_path, has_heads):
+    profile = judging(promised if has_heads else dataclasses.replace(promised, heads={}))
+    profile.save(tmp_path / "profile.json")
+    read = cal.CalibratedProfile.load(tmp_path / "profile.json")
+    assert read.to_dict() == profile.to_dict()
+    assert (read.digest, 2) == (profile.digest, read.to_dict()["version"])
+    assert promised.digest != profile.digest
+    action = ActionFeatures("pay", (1.0,) * len(ACTION_FEATURES), model="m")
+    assert profile.action.predict(action) == read.action.predict(action)
+    assert has_heads == bool(read.heads)
+
+
+def test_a_profile_without_one_keeps_its_version_and_digest(promised, tmp_path):
+    """Earlier versions of the library read it, and a pinned digest stays what it was."""
+    promised.save(tmp_path / "profile.json")
+    read = cal.CalibratedProfile.load(tmp_path / "profile.json")
+    assert (1, None) == (read.to_dict()["version"], read.action)
+    assert "action" not in read.to_dict()
+    assert promised.digest == judging(promised).with_action(None).digest
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        (("version",), 1, "action: must be missing in a file of this version"),
+        (("action",), None, "action: must not be missing"),
+        (("action", "rates", "pay"), 2.0, "action.rates.pay"),
+        (("action", "regression", "features", "amount"), [], "action.regression.features.amount"),
+        (("action", "extra"), 1, "unknown field 'extra'"),
+        (("action", "repeat_rate"), 0.5, "the file was changed after it was saved"),
+        (("heads", "end"), ..., "heads: must have the moments"),
+    ],
+)
+def test_a_damaged_confidence_in_actions_is_refused(promised, tmp_path, path, value, problem):
+    profile = judging(promised)
+    content = {**profile.to_dict(), "digest": profile.digest}
+    file = tmp_path / "profile.json"
+    file.write_text(json.dumps(changed(content, path, value)))
+    with pytest.raises(cal.ProfileFileError, match=problem):
+        cal.CalibratedProfile.load(file)
+
+
+def test_the_confidence_in_an_action_has_its_reason_and_its_parts(promised):
+    action = ActionFeatures("pay", tuple(float(name == "amount") for name in ACTION_FEATURES), model="m")
+    profile = judging(promised)
+    score = profile.action_confidence(action, ConfidenceFactors())
+    assert round(profile.action.predict(action), 3) == score.score
+    assert score.reason.startswith("Learned from 80 actions: a large amount (+")
+    assert score.contributions["a large amount"] > 1
+    with pytest.raises(ValueError, match="no confidence in actions"):
+        promised.action_confidence(action, ConfidenceFactors())

@@ -437,3 +437,22 @@ def test_the_bootstrap_resamples_runs():
         == again
         != cal.replay(traces, gk.Thresholds(0.9, 0.9, 0.4), gk.Thresholds(), seed=1).actions.differences["asked"]
     )
+
+
+def test_an_action_counts_with_its_own_label():
+    """Where it has one, else with that of its run; labels that are passed in are those of runs."""
+    stated = [
+        {"action": "a", "correct": False, "source": "user", "at": "2026-01-02T03:04:05.000Z"},
+        {"action": "2", "correct": True, "source": "test", "at": "2026-01-02T03:04:05.000Z"},
+        {"action": "c", "correct": True, "source": "user", "by": "una", "at": "2026-01-02T03:04:05.000Z"},
+    ]
+    entries = (decision(step=1, id="a"), decision(step=2), decision(step=3, id="c"))
+    trace = document(1, *entries, correct=True, action_feedback=stated, user="una")
+    assert (2, 1) == right_and_wrong(cal.replay([trace], gk.Thresholds()))
+    assert (0, 3) == right_and_wrong(cal.replay([trace], gk.Thresholds(), labels=[False]))
+    del trace["grace"]["feedback"]
+    assert (1, 1) == right_and_wrong(cal.replay([trace], gk.Thresholds()))
+
+
+def right_and_wrong(report):
+    return report.actions.right, report.actions.wrong

@@ -9,7 +9,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
+from grace_kp.confidence import ConfidenceFactors, ConfidenceScore, history_of_document
 from tests.calibrate.examples import decision, document, live
 
 
@@ -189,3 +189,70 @@ def test_runs_that_a_profile_was_not_fitted_on_are_counted():
         (2, 0) == (report.mismatched_a, report.mismatched_b) == tuple(report.to_dict()[f"mismatched_{x}"] for x in "ab")
     )
     assert "note: 2 traces of an agent, model or tool that the profile of A was not fitted on" in str(report)
+
+
+class ActionModel:
+    """A confidence in actions that notes what it saw."""
+
+    def __init__(self, thresholds=None):
+        self.seen, self.thresholds = [], thresholds or {}
+
+    def predict(self, features):
+        self.seen.append(features)
+        return 0.65
+
+    def mismatches(self, features):
+        return () if features.tool != "mail" else ("no labels of this tool",)
+
+
+def judging_actions(**thresholds):
+    profile = Fixed()
+    profile.action = ActionModel(thresholds)
+    return profile
+
+
+def test_a_profile_for_actions_judges_the_action_by_what_was_before_it():
+    profile = judging_actions()
+    trace = document(1, decision(step=3, arguments={"order": 7}))
+    report = cal.replay([trace], profile)
+    (seen,) = profile.action.seen
+    assert history_of_document(trace, 3).features("pay", {"order": 7}) == seen
+    assert {"notify": 1} == {level: count for level, count in report.actions.a.levels.items() if count}
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (decision(step=3), "the step and the arguments of the action are not recorded"),
+        (
+            decision(step=3, arguments={"order": "[REDACTED]"}, hidden={"order": 4}),
+            "the step and the arguments of the action are not recorded",
+        ),
+        (decision(arguments={}, step=None), "the step of the decision is not recorded"),
+    ],
+)
+def test_an_action_of_which_too_little_is_recorded_is_left_out(entry, reason):
+    """And counted with the reason; its features are not guessed."""
+    profile = judging_actions()
+    (found,) = cal.replay([document(1, entry)], profile).actions.left_out.items()
+    assert (True, 1, []) == (found[0].startswith(reason), found[1], profile.action.seen)
+
+
+def test_an_action_that_its_model_has_not_seen_asks():
+    """As at a gate, unless mismatches are only reported."""
+    profile = judging_actions(mail=gk.Thresholds(0.6, 0.5, 0.4))
+    trace = document(1, decision(action="mail", step=3, arguments={}))
+    report = cal.replay([trace], profile, cal.ReplayPolicy(profile, on_mismatch="report"))
+    assert (1, 1) == (report.actions.a.levels["confirm"], report.actions.b.levels["silent"])
+
+
+def test_a_tool_has_its_own_thresholds():
+    """Where the profile has some for it; thresholds that are stated beside the profile hold for all tools."""
+    profile = judging_actions(pay=gk.Thresholds(0.6, 0.5, 0.4))
+    trace = document(1, decision(step=3, arguments={}), decision(action="send", step=3, arguments={}))
+    report = cal.replay([trace], profile, cal.ReplayPolicy(profile, gk.Thresholds(1.0, 0.9, 0.6)))
+    assert (1, 1, 2) == (
+        report.actions.a.levels["silent"],
+        report.actions.a.levels["notify"],
+        report.actions.b.levels["confirm"],
+    )

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._risk import Ranking, ladder
+from grace_kp.calibrate._risk import Ranking, ladder, strictest
 
 RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
 
@@ -285,3 +285,104 @@ def test_it_states_itself(kind, moment, words):
 def test_what_cannot_be_promised_is_refused(fields, problem):
     with pytest.raises(ValueError, match=problem):
         cal.Promise(**{"risks": {"silent": 0.05}, **fields})
+
+
+def alike(tasks, random, tools=("pay",)):
+    """Actions whose confidence c is right with the probability √c. Those of a task, 1 to 15, are nearly all the same."""
+    size = random.permutation(np.arange(tasks) % 15 + 1)
+    task = np.repeat(np.arange(tasks), size)
+    scores, right = random.random(tasks), random.random(tasks)
+    own = random.random(len(task)) < 0.05  # an action that is unlike the others of its task
+    confidence = np.where(own, random.random(len(task)), scores[task])
+    correct = np.where(own, random.random(len(task)), right[task]) < np.sqrt(confidence)
+    return confidence, correct, task, np.asarray(tools)[random.integers(0, len(tools), len(task))]
+
+
+def is_broken(thresholds, risk):
+    """Whether more than this share of the actions at the level or a milder one is wrong in the long run."""
+    return thresholds.notify < math.inf and risk_above(np.sqrt, thresholds.notify) > risk
+
+
+def test_a_promise_about_actions_holds_by_task(monkeypatch):
+    """2,000 samples of actions that are alike within a task: the promise holds by task. If each action counted, it would be broken far more often."""
+    monkeypatch.setattr("grace_kp.calibrate._risk.ladder", LADDERS)
+    broken, by_action, used = 0, 0, 0
+    for seed in range(2_000):
+        confidence, correct, task, _ = alike(100, np.random.default_rng(seed))
+        found = cal.risk_thresholds(confidence, correct, {"notify": 0.15}, DELTA, groups=task, seed=seed).thresholds
+        broken += is_broken(found, 0.15)
+        used += found.notify < math.inf
+        if seed < 200:
+            found = cal.risk_thresholds(confidence, correct, {"notify": 0.15}, DELTA).thresholds
+            by_action += is_broken(found, 0.15)
+    assert used > 1_000
+    assert binom.sf(broken - 1, 2_000, DELTA) > 1e-4
+    assert binom.sf(by_action - 1, 200, DELTA) < 1e-4
+
+
+RISK_OF_TOOLS = cal.Promise(risks={"notify": 0.15}, delta=DELTA)
+
+
+def test_promises_of_tools_hold_together(monkeypatch):
+    """In at most delta of the samples any tool breaks its own."""
+    monkeypatch.setattr("grace_kp.calibrate._risk.ladder", LADDERS)
+    broken, used = 0, 0
+    for seed in range(200):
+        confidence, correct, task, tools = alike(150, np.random.default_rng(seed), ("pay", "pay", "send", "void"))
+        found = cal.tool_thresholds(confidence, correct, tools, RISK_OF_TOOLS, groups=task, seed=seed)
+        broken += any(is_broken(each.thresholds, 0.15) for each in found.values())
+        used += any(each.thresholds.notify < math.inf for each in found.values())
+    assert used > 50
+    assert binom.sf(broken - 1, 200, DELTA) > 1e-4
+
+
+def lacking(level):
+    return math.inf if level.more is None else level.more
+
+
+TOOL_ROWS = st.lists(
+    st.tuples(st.integers(0, 20), st.booleans(), st.sampled_from(["pay", "send", "void"]), st.integers(0, 60)),
+    min_size=1,
+    max_size=300,
+)
+
+
+@given(TOOL_ROWS, st.sampled_from(["selective", "overall"]))
+def test_each_tool_has_its_own_thresholds(rows, promise):
+    """They share delta, a tool with too few labels is never let through, and a tool without labels has the strictest level of all."""
+    scores, labels, tools, tasks = zip(*rows, strict=True)
+    wanted = cal.Promise(risks=RISKS, kind=promise)
+    found = cal.tool_thresholds(
+        np.array(scores) / 20, labels, tools, cal.Promise(risks=RISKS, kind=promise), groups=tasks
+    )
+    assert set(tools) == set(found)
+    used = [each for each in found.values() if each.thresholds.confirm < math.inf]
+    assert sum(each.delta for each in used) <= 0.1 + 1e-12
+    for name, each in found.items():
+        own = {task for tool, task in zip(tools, tasks, strict=True) if tool == name}
+        assert len(own) == each.n
+        for level in each.levels:
+            assert (level.threshold is None) == (level.more != 0)
+            if each.n < level.needed:
+                assert level.more is None or level.more >= level.needed - each.n
+        assert sorted(lacking(level) for level in each.levels)[::-1] == [lacking(level) for level in each.levels]
+    whole = strictest(found, wanted)
+    lowest = whole.thresholds
+    assert (sum(each.n for each in found.values()), sum(each.errors["notify"] for each in found.values())) == (
+        whole.n,
+        whole.errors["notify"],
+    )
+    for each in found.values():
+        assert lowest.silent >= each.thresholds.silent
+        assert lowest.notify >= each.thresholds.notify
+        assert lowest.confirm >= each.thresholds.confirm
+
+
+def test_tools_with_too_few_labels_take_no_share():
+    """Forty tools with one label each leave the whole delta to the one that has enough."""
+    names = ["pay"] * 100 + [f"rare {number}" for number in range(40)]
+    found = cal.tool_thresholds(
+        [0.9] * 140, [True] * 140, names, cal.Promise(risks={"notify": 0.05}), groups=range(140)
+    )
+    assert (0.1, 0.0) == (found["pay"].delta, found["pay"].thresholds.notify)
+    assert {"58 more"} == {each.levels[0].state for name, each in found.items() if name != "pay"}

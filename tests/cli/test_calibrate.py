@@ -8,8 +8,9 @@ import pytest
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from tests.calibrate.examples import drawn_runs
+from tests.calibrate.examples import acted, drawn_runs
 from tests.cli.program import document
+from tests.store.samples import record_of
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 RISKS = ("--risk", "notify=0.15", "--risk", "confirm=0.6")
@@ -39,6 +40,78 @@ def test_the_summary_fits_into_80_columns(command, written):
         assert words in ran.stdout
     narrow = command("calibrate", written(labelled_lines(200)), *RISKS, columns=40)
     assert max(map(len, narrow.stdout.splitlines())) <= 40
+
+
+def acted_lines(tasks, **options):
+    """Labelled actions as JSON lines, two in each run and a task for each run."""
+    labelled = acted(tasks, **options)
+    for number, trace in enumerate({each.trace.id: each.trace for each in labelled.actions}.values()):
+        document = trace.to_dict()
+        document["task"]["objective"] = f"Pay order {number}"
+        document["grace"]["action_feedback"] = [
+            {"action": each.id, "correct": each.correct, "source": "user", "at": "2026-01-02T03:04:05.000Z"}
+            for each in labelled.actions
+            if each.trace.id == trace.id
+        ]
+        yield json.dumps(document)
+
+
+def test_actions_are_summed_up_within_80_columns(command, written):
+    """By tool, with the labels that each level still needs, and what predicts errors with its counts."""
+    source = written(acted_lines(150))
+    ran = command(
+        "calibrate", "--actions", source, "--risk", "silent=0.1", "--risk", "notify=0.3", "--holdout", "0", columns=80
+    )
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+    for words in ("300 actions of 150 tasks", "fitted on 300 actions", "150 of them", "share right", "What predicts errors", "many arguments: ", "odds ratio", "more labels it needs"):  # fmt: skip
+        assert words in ran.stdout
+    assert 2 == sum(line.startswith("pay ") for line in ran.stdout.splitlines())
+    assert max(map(len, command("calibrate", "--actions", source, columns=40).stdout.splitlines())) <= 40
+
+
+def test_a_profile_for_actions_is_written_with_its_promise(command, written, tmp_path):
+    """For all tools together, or for each alone."""
+    source, out, report = written(acted_lines(300)), tmp_path / "p.json", tmp_path / "r.html"
+    options = ("--risk", "notify=0.3", "--out", out, "--report", report)
+    ran = command("calibrate", "--actions", source, *options, "--json")
+    figures, profile = json.loads(ran.stdout), cal.CalibratedProfile.load(out)
+    assert ("action", 120) == (profile.promise["unit"], profile.promise["n"])
+    assert figures["thresholds"] == profile.thresholds.to_dict()
+    assert {"pay", "send"} == set(figures["tools"]) == set(profile.action.tools)
+    assert {} == profile.action.thresholds
+    assert {"flagged", "n", "wrong", "wrong_others", "odds_ratio", "interval"} < set(figures["predictors"][0])
+    assert "Labels still needed, by tool" in report.read_text(encoding="utf-8")
+    command("calibrate", "--actions", "--per-tool", source, *options)
+    profile = cal.CalibratedProfile.load(out)
+    assert {"pay", "send"} == set(profile.action.thresholds)
+    assert gk.Grace(profile=str(out), store="memory:").status()["profile"]["name"]
+
+
+def test_actions_of_a_store(command, url):
+    with gk.Grace(store=url, evaluator=None, embedder=None) as grace:
+        for line in acted_lines(12):
+            grace.store.put([record_of(json.loads(line))])
+    ran = command("calibrate", "--actions", "--store", url, columns=80)
+    assert 0 == ran.returncode
+    assert "24 actions of 12 tasks" in ran.stdout
+    assert "silent at 0.05 needs at least 67 labels without an error, and there are 5" in ran.stdout
+    assert "do not use this profile: every level is never" in " ".join(ran.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--actions", "--label", "reward"), "with --actions, labels of actions count"),
+        (("--per-tool",), "--per-tool needs --actions"),
+        (("--actions", "--moment", "end"), "moment must be action"),
+        (("--actions",), "there are no labelled actions"),
+    ],
+)
+def test_options_for_actions_are_checked(command, written, options, words):
+    ran = command("calibrate", written(labelled_lines(20)), *options)
+    assert ran.returncode
+    assert words in ran.stderr
 
 
 @pytest.mark.parametrize("chosen", [(), ("--out",), ("--report",), ("--out", "--report")])

@@ -11,11 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grace_kp as gk
+from grace_kp import calibrate as cal
+from grace_kp.calibrate._actions import MODELLED
+from grace_kp.confidence import LOWERING
 from grace_kp.record import current_run
 from grace_kp.testing import make_grace
 
 SEVERITY = {level.value: level.severity for level in gk.InterventionLevel}
 PROFILES = st.sampled_from(["grace", "strict"])
+LOWERED = {name: [0.0, 3.0, 0.0, 1.0, -0.7 if name in LOWERING else 0.4] for name in MODELLED}
+ACTIONS = cal.ActionModel.from_dict(
+    {
+        "rates": {"pay": 0.9}, "counts": {"pay": 90}, "models": [""], "repeat_rate": 0.3, "gain": 0.1, "reason": "",
+        "thresholds": {}, "fitted_on": {},
+        "regression": {
+            "intercept": 2.5, "features": LOWERED, "tools": {"pay": 0.0}, "models": {"": 0.0},
+            "calibration": {"slope": 1.0, "offset": 0.0},
+        },
+    }
+)  # fmt: skip
+JUDGING = cal.CalibratedProfile(fitted_on={}, action=ACTIONS).with_thresholds(gk.Thresholds(0.7, 0.5, 0.3))
+"""A profile that judges single actions, by each feature that it may use."""
 UNMEASURED = st.sampled_from([None, "silent", "notify", "confirm"])
 SCORES = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.6, 0.7, 0.9, 0.95, 1.0])
 TOOLS = st.sampled_from(["look", "read", "list"])
@@ -193,6 +209,24 @@ def test_nothing_that_is_added_to_a_run_makes_a_gate_milder(plans, profile, unme
     before = Attacked(profile=profile, unmeasured=unmeasured).levels_of(steps)
     after = Attacked(profile=profile, unmeasured=unmeasured, hostile_documents=hostile).levels_of(attacked)
     assert is_no_milder(before, after), (before, after)
+
+
+@given(with_additions(), st.booleans())
+@settings(derandomize=True)
+def test_nothing_that_is_added_to_a_run_raises_the_confidence_in_an_action(plans, hostile):
+    """Words, announcements, padding, reads and echoes lower it or leave it alone; a profile that fits no run still decides the level here."""
+    steps, attacked = plans
+    before = Attacked(profile=JUDGING, on_mismatch="report").levels_of(steps)
+    after = Attacked(profile=JUDGING, on_mismatch="report", hostile_documents=hostile).levels_of(attacked)
+    assert is_no_milder(before, after), (before, after)
+
+
+def test_a_confidence_in_an_action_varies_with_the_run():
+    """So that the test above could fail."""
+    plain, lowered = (
+        Attacked(profile=JUDGING, on_mismatch="report").levels_of(steps) for steps in ([], [("fail", "look")] * 4)
+    )
+    assert plain < lowered
 
 
 @given(st.lists(STEPS, max_size=6), with_additions(), PROFILES)

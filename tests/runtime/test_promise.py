@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -20,11 +21,13 @@ from grace_kp.runtime._promise import (
     COUNTED,
     REFRESH_SECONDS,
     PromiseWatch,
+    count_labels,
     levels_of,
     monitor_of,
     watched_by,
 )
 from grace_kp.store import mark_of, open_store
+from grace_kp.store._record import to_bytes
 from grace_kp.testing import ScriptedReviewer, make_grace
 from tests.runtime.learned import Learned
 from tests.store.samples import Clock, document, put
@@ -279,6 +282,119 @@ def test_programs_keep_no_alarm_from_being_raised(data, people):
         add_feedback(store, [event])
     assert figures(expected) == figures(promise)
     assert [alarm.level for alarm in expected.refresh()] == [alarm.level for alarm in promise.refresh()]
+
+
+def about_action(run, action, correct, **fields):
+    """A label of one action of a run."""
+    entry = feedback_entry(f"kp:trace:{run}", correct, fields.pop("source", "user"), **fields)
+    return replace(entry, action=action, data=to_bytes({**json.loads(entry.data), "action": action}))
+
+
+def acting_runs(store, unit="action", **grace):
+    """Three runs, each of them with a silent payment and a notified mail, and what watches a promise about their actions or about runs."""
+    for run in range(3):
+        decisions = [decision(id=f"pay {run}"), decision("notify", "mail", id=f"mail {run}")]
+        put(store, document(run, decisions=decisions, user="una", **grace))
+    promise = PromiseWatch(
+        cal.Monitor({"silent": 0.05, "notify": 0.2}), profile(promise={**PROMISE, "unit": unit}), lambda: store
+    )
+    promise.refresh()
+    return promise
+
+
+def all_counts(promise):
+    return {(row[0], row[2]): tuple(row[-2:]) for row in figures(promise)["counts"]}
+
+
+def test_labels_of_actions_count_where_the_promise_is_about_actions():
+    """At the level of that action, and labels of runs only where it is about runs; an id that the run does not have counts nowhere."""
+    labels = [about_action(0, "mail 0", False), about_action(1, "other", False), stated(2, False)]
+    store = open_store("memory:")
+    of_actions, of_runs = acting_runs(store), acting_runs(store, "run")
+    count_labels(store, labels)
+    found = {
+        json.loads(value)["unit"] if "unit" in value else "run": value for value in store.states("monitor:").values()
+    }
+    counts = {unit: json.loads(value)["monitor"]["counts"] for unit, value in found.items()}
+    assert [["*", "notify", [0, 1]], ["mail", "notify", [0, 1]]] == [
+        [row[0], row[2], row[-2:]] for row in counts["action"]
+    ]
+    assert [["mail", "notify"], ["pay", "silent"], ["*", "silent"]] == sorted(
+        ([row[0], row[2]] for row in counts["run"]), key=lambda row: (row[0] == "*", row)
+    )
+    assert of_actions.watched["fingerprint"] == of_runs.watched["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("grace", "expected"),
+    [
+        ({}, 3),
+        ({"session": "chat"}, 1),
+        ({"parent": {"trace_id": "kp:trace:9", "call_id": "c1"}}, 1),
+        ({"session": 3}, 3),
+    ],
+    ids=["runs", "session", "nested", "unreadable"],
+)
+def test_a_session_counts_once(grace, expected):
+    """With its first labelled action, because the others are alike; without a session, a run counts once with the runs around and inside it."""
+    store = open_store("memory:")
+    promise = acting_runs(store, **grace)
+    for run in range(3):
+        count_labels(store, [about_action(run, f"pay {run}", False), about_action(run, f"mail {run}", True)])
+    assert {("*", "silent"): (0, expected), ("pay", "silent"): (0, expected)} == all_counts(promise)
+
+
+def test_the_label_of_an_action_is_displaced_by_a_better_one_of_this_action():
+    """Not by one of another action of the session, whoever states it. A program counts only where it states an error."""
+    store = open_store("memory:")
+    promise = acting_runs(store)
+    count_labels(store, [mark_program(about_action(0, "pay 0", True, source="test"))])
+    assert {} == all_counts(promise)
+    count_labels(
+        store, [mark_program(about_action(0, "pay 0", False, source="test")), about_action(0, "mail 0", True, by="ana")]
+    )
+    assert {("*", "silent"): (0, 1), ("pay", "silent"): (0, 1)} == all_counts(promise)
+    count_labels(store, [about_action(0, "pay 0", True, by="una"), about_action(0, "pay 0", True, by="ana")])
+    assert {("*", "silent"): (1, 0), ("pay", "silent"): (1, 0)} == all_counts(promise)
+
+
+@pytest.mark.parametrize("source", ["check", "reversal"])
+def test_a_check_raises_an_alarm_and_clears_none(source):
+    """Its input is the tool's word, so it counts only where it states an error, and any person displaces it."""
+    store = open_store("memory:")
+    promise = acting_runs(store)
+    count_labels(store, [about_action(0, "pay 0", True, source=source)])
+    assert {} == all_counts(promise)
+    count_labels(store, [about_action(0, "pay 0", False, source=source)])
+    assert {("*", "silent"): (0, 1), ("pay", "silent"): (0, 1)} == all_counts(promise)
+    count_labels(store, [about_action(0, "pay 0", True, source=source), about_action(0, "pay 0", True, by="ana")])
+    assert {("*", "silent"): (1, 0), ("pay", "silent"): (1, 0)} == all_counts(promise)
+
+
+def test_the_audit_of_the_action_itself_weighs_its_label():
+    """Another action of the run may have been drawn with another probability."""
+    store = open_store("memory:")
+    audits = [{"rate": 0.25, "selected": True}, {"rate": 0.05, "selected": False}]
+    decisions = [decision(id=str(number), audit=audit) for number, audit in enumerate(audits)]
+    put(store, document(0, decisions=decisions), document(1, decisions=decisions))
+    promise = PromiseWatch(
+        cal.Monitor({"silent": 0.05}, max_weight=20.0), profile(promise={**PROMISE, "unit": "action"}), lambda: store
+    )
+    promise.refresh()
+    count_labels(store, [about_action(0, "0", False), about_action(1, "1", False)])
+    assert [4.0, 4.0] == [row[3] for row in figures(promise)["counts"]]
+
+
+def test_a_refuted_promise_about_actions_tightens(tmp_path):
+    """As for runs: gates ask at the refuted level until the profile is fitted again."""
+    about_actions = profile(promise={**PROMISE, "unit": "action"})
+    with watching(tmp_path, profile=about_actions, on_alarm="confirm") as grace:
+        for _ in range(30):
+            trace = act(grace)
+            entry = trace.grace["decisions"][0]
+            count_labels(grace.store, [about_action(trace.id.removeprefix("kp:trace:"), entry.get("id"), False)])
+        assert grace.status()["promise"]["alarms"]
+        assert "confirm" == act(grace).decisions[-1].level
 
 
 def test_a_label_by_the_user_of_the_run_does_not_count():
