@@ -389,18 +389,21 @@ def predictors_of(
         [[*actions[place].values, any(each.name == "nowhere" for each in actions[place].alarms)] for place in kept]
     )
     count, medians = int(tasks.max()) + 1, np.median(values, axis=0)
-    columns = np.where((values > medians).any(axis=0), values > medians, values == medians)
-    draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), RESAMPLES)
+    columns = np.where((values > medians).any(axis=0), values > medians, values == medians).T
+    cells = np.stack([columns & wrong, columns & ~wrong, ~columns & wrong, ~columns & ~wrong], axis=1)
+    per_task = np.array([[np.bincount(tasks, cell, count) for cell in four] for four in cells])
+    random, chances = np.random.default_rng(seed), np.full(count, 1 / count)
+    draws = (random.multinomial(count, chances, RESAMPLES // 10).T for _ in range(10))  # all at once need much memory
+    totals = np.concatenate([per_task.sum(axis=2, keepdims=True), *(per_task @ drawn for drawn in draws)], axis=2)
+    a, b, c, d = np.moveaxis(totals + 0.5, 1, 0)
+    ratios = a * d / (b * c)
+    lows, highs = np.quantile(ratios[:, 1:], (0.025, 0.975), axis=1).tolist()
     found = []
-    for (name, words), flagged in zip((LOWERING | FREE | NOWHERE).items(), columns.T, strict=True):
-        if flagged.all():
-            continue
-        cells = [flagged & wrong, flagged & ~wrong, ~flagged & wrong, ~flagged & ~wrong]
-        per_task = np.array([np.bincount(tasks, cell, count) for cell in cells])
-        a, b, c, d = np.hstack([per_task.sum(axis=1, keepdims=True), per_task @ draws.T]) + 0.5
-        ratios = a * d / (b * c)
-        is_enough = min((per_task[:2].any(axis=0)).sum(), per_task[2:].any(axis=0).sum()) >= LEAST_CLUSTERS
-        low, high = np.quantile(ratios[1:], (0.025, 0.975)).tolist()
-        counts = (int(flagged.sum()), len(kept), int(cells[0].sum()), int(cells[2].sum()))
-        found.append(Predictor(name, words, *counts, float(ratios[0]), (low, high) if is_enough else None))
+    for place, (name, words) in enumerate((LOWERING | FREE | NOWHERE).items()):
+        flagged, others = per_task[place, :2], per_task[place, 2:]
+        if others.any():
+            is_enough = min(flagged.any(axis=0).sum(), others.any(axis=0).sum()) >= LEAST_CLUSTERS
+            counts = (int(flagged.sum()), len(kept), int(flagged[0].sum()), int(others[0].sum()))
+            interval = (lows[place], highs[place]) if is_enough else None
+            found.append(Predictor(name, words, *counts, float(ratios[place, 0]), interval))
     return tuple(sorted(found, key=lambda each: -each.clearness))

@@ -280,11 +280,10 @@ class Tested:
         """Return confidences and labels that a promise may rest on: audited, one of each task, and of equal probability."""
         scores, labels, weights = self.confidence[LEARNED], self.labels, self.inverse
         usable = np.ones(len(labels), dtype=bool) if self.audited is None else self.audited & np.isin(labels, (0, 1))
-        remaining, left_out = f"{int((~usable).sum()):,} of {len(labels):,} labels", []
-        if not usable.all():
-            left_out = [
-                f"{remaining} were left out of the promise: only audited labels that say plainly right or wrong enter one."
-            ]
+        left_out = [
+            f"{int((~usable).sum()):,} of {len(labels):,} labels were left out of the promise: only audited ones that say right or wrong enter it."
+        ]
+        left_out = [] if usable.all() else left_out
         if not usable.any():
             return scores[usable], labels[usable], left_out
         groups = list(itertools.compress(self.groups, usable))

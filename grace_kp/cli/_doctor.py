@@ -366,7 +366,8 @@ def _store_facts(store: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for promise in store.get("promises", ()):
         fitted = f", fitted {promise['fitted_at']}" if promise["fitted_at"] else ""
         state = "refuted" if promise["alarms"] else "not refuted"
-        yield "promise", f"{promise['profile']}{fitted}: {state}, {promise['labels']:,} labels", ""
+        labels = f"{promise['labels']:,} labels of {promise['unit']}s"
+        yield "promise", f"{promise['profile']}{fitted}: {state}, {labels}", ""
         for alarm in promise["alarms"]:
             yield "", alarm, ""
     if lost := store.get("not_recorded"):

@@ -52,6 +52,7 @@ MAX_BATCH = 200
 MAX_BATCH_BYTES = 16 << 20
 LABEL_FIELDS = {"feedback", "action_feedback"}
 """The fields of `grace` that hold labels of the run, and of its actions."""
+NOT_COMPARED = dict.fromkeys((*LABEL_FIELDS, "imported"))
 
 
 def _only(runs: str, *names: str, **limits: Any) -> Any:
@@ -279,9 +280,8 @@ def _prepare_import(run: FileRun, how: Assessor) -> dict[str, Any]:
     is_scored = is_native(run.document) and not {"confidence", "value"}.isdisjoint(run.trace.grace or ())
     document = run.trace.to_dict() if is_scored else assess_trace(run.trace, how)
     source = IMPORT + label(printable("stdin" if run.file == "-" else Path(run.file).name))
-    document["grace"]["imported"] = True
-    for name in LABEL_FIELDS & document["grace"].keys():
-        document["grace"][name] = [{**entry, "source": source} for entry in _labels_of(document, name)]
+    labels = {name: _labels_of(document, (name,), source=source) for name in LABEL_FIELDS & document["grace"].keys()}
+    document["grace"].update({"imported": True, **labels})
     redacted: dict[str, Any] = redact_value(document, identifiers=run.trace.metadata.privacy_level != "private")
     return redacted
 
@@ -304,21 +304,18 @@ def _conflict(store: Store, stored: ReasoningTrace | None, trace: ReasoningTrace
 
 def _is_same(stored: dict[str, Any], *read: dict[str, Any]) -> bool:
     """Return whether a file holds the stored run, without other labels."""
-    known, stated = (
-        [label for name in LABEL_FIELDS for label in _labels_of(document, name, source="", at="")]
-        for document in (stored, read[-1])
-    )
+    known, stated = (_labels_of(document, source="", at="") for document in (stored, read[-1]))
     return _content(stored) in map(_content, read) and all(label in known for label in stated)
 
 
-def _labels_of(document: dict[str, Any], name: str, **fixed: str) -> list[dict[str, Any]]:
-    entries = (document.get("grace") or {}).get(name)
-    return [{**entry, **fixed} for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+def _labels_of(document: dict[str, Any], names: Iterable[str] = LABEL_FIELDS, **fixed: str) -> list[dict[str, Any]]:
+    grace = document.get("grace") or {}
+    found = [entry for name in names if isinstance(grace.get(name), list) for entry in grace[name]]
+    return [{**entry, **fixed} for entry in found if isinstance(entry, dict)]
 
 
 def _content(document: dict[str, Any]) -> dict[str, Any]:
-    ignored = dict.fromkeys((*LABEL_FIELDS, "imported"))
-    grace, metadata = {**(document.get("grace") or {}), **ignored}, document["metadata"]
+    grace, metadata = {**(document.get("grace") or {}), **NOT_COMPARED}, document["metadata"]
     if grace.get("created_from") in {"file", "unknown"}:  # the time is that of the file, which a copy changes
         grace, metadata = {**grace, "created_from": None}, {**metadata, "created_at": None}
     return {**document, "grace": grace, "metadata": metadata}

@@ -273,7 +273,10 @@ class ResultLabels:
             note("a reversal", f"{self.entry['action']} names no action of its run, and no approval of another run")
 
     def _ask(self, check: Callable[..., object]) -> object:
-        takes_arguments = len(inspect.signature(check).parameters) > 1
+        try:
+            takes_arguments = len(inspect.signature(check).parameters) > 1
+        except (TypeError, ValueError):  # written in C, such as `bool`
+            takes_arguments = False
         return check(self.result, self.arguments) if takes_arguments else check(self.result)
 
     def _label(self, action: str, correct: bool, source: str, trace_id: str | None = None) -> bool:

@@ -317,6 +317,7 @@ def promises_in(store: Any) -> list[dict[str, Any]]:
             {
                 "profile": state.get("profile"),
                 "fitted_at": state.get("fitted_at"),
+                "unit": state.get("unit", "run"),
                 "labels": max(row["n"] for row in figures),
                 "alarms": [str(alarm) for alarm in monitor.alarms],
                 "figures": figures,

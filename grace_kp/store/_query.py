@@ -135,7 +135,7 @@ def _in_utc(value: datetime) -> datetime:
 def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, dict[str, list[bytes]]]:
     """Return the labels of these traces by id and by the field of `grace` that holds them."""
     found: dict[str, dict[str, list[bytes]]] = {}
-    owners = {name + end: (name, field) for name in ids for end, field in (("", FIELD), (ACTIONS, ACTION_FIELD))}
+    owners = {kind + name: (name, field) for name in ids for kind, field in (("", FIELD), (ACTIONS, ACTION_FIELD))}
     sql = f"SELECT trace, data FROM feedback WHERE trace {ONE_OF} ORDER BY at, number"  # noqa: S608
     for owner, data in connection.execute(sql, (json.dumps(list(owners)),)):
         name, field = owners[owner]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 FIELD, ACTION_FIELD = "feedback", "action_feedback"
 """The fields of `grace` that hold labels of the run, and of its actions."""
-ACTIONS = "#actions"
-"""Behind the id of a trace, the owner of its labels of actions in the table."""
+ACTIONS = "actions:"
+"""Before the id of a trace, the owner of its labels of actions in the table. No trace has such an id."""
 CHECK, REVERSAL = "check", "reversal"
 """Sources of labels of actions: a check of the result, and another action that undid this one."""
 PROGRAM = "program"
@@ -84,8 +84,7 @@ class FeedbackEntry:
     data: bytes
     """The entry as a JSON object, as `grace.feedback` holds it."""
     action: str = ""
-    """The id of the decision that the label is about, also part of `data`; empty for a label of the run. Such an entry belongs under
-    `grace.action_feedback`."""
+    """The id of the decision that it is about, also part of `data`; such an entry is one of `grace.action_feedback`. Empty for the run."""
 
 
 def scorer_name(name: str) -> str:

@@ -38,7 +38,7 @@ COLUMNS = ("id", "created_at", "domain", "score", "success", "status", "text", "
 PUT_RUN = f"""INSERT INTO traces ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})
     ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])}, rewritten = excluded.number"""  # noqa: S608
 FORGET_ACTIONS = f"""CREATE TRIGGER IF NOT EXISTS actions_deleted AFTER DELETE ON traces BEGIN
-    DELETE FROM feedback WHERE trace = OLD.id || '{ACTIONS}'; END"""  # noqa: S608
+    DELETE FROM feedback WHERE trace = '{ACTIONS}' || OLD.id; END"""  # noqa: S608
 """Deletes labels of actions with their run, also where a process of an earlier version deletes it."""
 PUT_REPORT = (
     "INSERT INTO reports VALUES (?,?,?) ON CONFLICT (process) DO UPDATE SET at = excluded.at, data = excluded.data"
@@ -249,7 +249,7 @@ def insert_records(connection: Connection, records: Sequence[Record]) -> None:
     for record in newest.values():
         entries = read_feedback(record)
         if entries:
-            owners = (record.id, record.id + ACTIONS)
+            owners = (record.id, ACTIONS + record.id)
             known = connection.execute("SELECT data FROM feedback WHERE trace IN (?, ?)", owners)
             insert_feedback(connection, find_missing(entries, (bytes(data) for (data,) in known)))
 
@@ -261,7 +261,7 @@ def insert_feedback(connection: Connection, entries: Iterable[FeedbackEntry]) ->
         if entry.action:
             connection.execute(FORGET_ACTIONS)
         added = connection.execute(
-            "INSERT INTO feedback (trace, at, source, data) SELECT id || ?, ?, ?, ? FROM traces WHERE id = ?",
+            "INSERT INTO feedback (trace, at, source, data) SELECT ? || id, ?, ?, ? FROM traces WHERE id = ?",
             (ACTIONS if entry.action else "", entry.at, entry.source, entry.data, entry.trace),
         )
         if added.rowcount != 1:

@@ -23,7 +23,8 @@ class Store(Protocol):
     """Keeps finished traces. Several threads may use it at the same time.
 
     `Grace.feedback` also needs `put_feedback(entries)`, which adds each `FeedbackEntry` to its trace and returns the ids of traces that are
-    not stored. `get`, `query` and `iterate` return the entries under `grace.feedback`, oldest first, for every later version of the trace.
+    not stored. `get`, `query` and `iterate` return the entries under `grace.feedback`, and those with an `action` under
+    `grace.action_feedback`, oldest first, for every later version of the trace.
     """
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:

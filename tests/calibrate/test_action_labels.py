@@ -200,3 +200,44 @@ def test_anything_else_under_actions_leaves_the_run_out_or_without_labels(tmp_pa
     found = cal.action_labels(path)
     assert [] == found.actions
     assert set(found.left_out) <= {"unreadable"}
+
+
+ENTRIES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "correct": st.sampled_from([True, False, 0.5, "yes", None]),
+            "source": st.sampled_from(["user", "test", "check", "reversal", "audit", "approval", "import:x", 3]),
+        },
+        optional={
+            "action": st.sampled_from(["a", "b", "", 1]),
+            "by": st.sampled_from(["ana", "ben", "cleo"]),
+            "program": st.booleans(),
+            "probability": st.sampled_from([1.0, 0.5, 0, "x"]),
+        },
+    ),
+    max_size=6,
+)
+
+
+@given(ENTRIES, ENTRIES)
+def test_labels_of_the_run_and_of_each_action_never_mix(feedback, of_actions):
+    """Whatever list of the trace holds them."""
+    decisions = [action("a"), action("b")]
+
+    def runs(**grace):
+        found = cal.labels([document("x", decisions=decisions, user="ana", **grace)], volunteered=True)
+        return found.labels, found.sources, found.weights, dict(found.left_out)
+
+    def of(name, **grace):
+        found = cal.action_labels([document("x", decisions=decisions, user="ana", **grace)], volunteered=True)
+        return [(each.correct, each.source, each.is_audited) for each in found.actions if each.id == name]
+
+    assert runs(feedback=feedback, action_feedback=of_actions) == runs(
+        feedback=[entry for entry in feedback if "action" not in entry]
+    )
+    for name in ("a", "b"):
+        about = [entry for entry in [*of_actions, *feedback] if entry.get("action") == name]
+        assert of(name, feedback=feedback, action_feedback=of_actions) == of(name, action_feedback=about)
+        for correct, source, is_audited in of(name, action_feedback=about):
+            assert correct in {True, False, 0.5}
+            assert not (is_audited and source in {"check", "reversal"})

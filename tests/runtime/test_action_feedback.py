@@ -10,7 +10,7 @@ import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord, UnknownTrace
 from grace_kp.runtime import store_feedback
-from grace_kp.store import open_store
+from grace_kp.store import CatalogQuery, open_catalog, open_store
 from tests.store.samples import document, put
 
 
@@ -112,6 +112,12 @@ def test_a_label_of_an_action_is_none_of_the_run(grace):
     assert [] == cal.labels(grace).labels
     assert 0 == grace.store.count(feedback=True) == grace.store.count(feedback_source="user")
     assert 1 == grace.store.count(feedback=False)
+    catalog = open_catalog(grace.store)
+    catalog.refresh()
+    assert () == catalog.find(CatalogQuery(feedback=True)).rows
+    assert [name] == [row.id for row in catalog.find(CatalogQuery(feedback=False)).rows]
+    catalog.close()
+    assert [] == cal.labels(grace, "user").labels
     grace.feedback(name, True)
     assert [True] == cal.labels(grace).labels
     assert [False] == [each["correct"] for each in grace.store.get(name).grace["action_feedback"]]

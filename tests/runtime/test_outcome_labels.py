@@ -68,6 +68,8 @@ def test_a_check_may_take_the_result_alone_and_know_nothing(grace):
         for number in (1, 2, 3):
             count(number)
     assert [("count", True, "check", False), ("count", False, "check", False)] == labels_of(grace)
+    assert "" == grace.gate(**SILENT, check=bool, name="find")(lambda: "")()
+    assert ("find", False, "check", False) == labels_of(grace)[-1]
 
 
 def test_a_check_runs_after_the_run_is_stored_and_not_in_its_thread(grace):

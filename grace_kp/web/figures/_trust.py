@@ -119,7 +119,9 @@ def _promise_words(stated: Mapping[str, Any]) -> str:
     if not stated:
         return ""
     try:
-        promise = Promise(**{name: stated[name] for name in ("risks", "delta", "kind", "moment") if name in stated})
+        promise = Promise(
+            **{name: stated[name] for name in ("risks", "delta", "kind", "moment", "unit") if name in stated}
+        )
     except (TypeError, ValueError):
         return ""
     return promise.in_words + (" The promise is approximate." if stated.get("approximate") else "")
