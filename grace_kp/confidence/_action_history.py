@@ -399,7 +399,7 @@ def history_of_document(
             for each, key in [(call, "name") for call in calls[:1]] + [(entry, "action") for entry in decided]
         }
         objective = _mapping(document.get("task")).get("objective")
-        history.add_objective(objective, grace.get("name"), is_agent=grace.get("name") not in alone)
+        history.add_objective(objective, grace.get("name"), is_agent=str(grace.get("name")) not in alone)
     calls = [call for call in calls if type(at := call.get("tool_call")) is int and at < len(steps)]
     if decisions is not None:
         decided = decided[:decisions]
@@ -422,5 +422,12 @@ def _mapping(part: object) -> Entry:
 
 
 def _entries(part: Entry, name: str) -> list[Entry]:
+    """Return the entries of a list; a trace of another program may hold lists and objects where names are expected, and these are left out."""
     found = part.get(name)
-    return [_mapping(each) for each in found] if isinstance(found, list) else []
+    return [
+        {key: value for key, value in _mapping(each).items() if key in _VALUES or not isinstance(value, list | Mapping)}
+        for each in (found if isinstance(found, list) else ())
+    ]
+
+
+_VALUES = frozenset({"input", "arguments", "executed_arguments"})

@@ -423,3 +423,14 @@ def test_dates_are_found_in_every_notation(date, notation):
 def test_identifiers_are_found_whatever_surrounds_them(name, number, space):
     value = f"{name}_{number}"
     assert trace(index_of(results=[("read", f"x{space}{value.upper()}{space}y z")]), value).kind in {"field", "text"}
+
+
+def test_an_excerpt_is_bounded_and_holds_the_value():
+    """Of the text alone in which the value stands, and none for a constant of a schema."""
+    index = index_of(results=[("read", f"{'before ' * 3_000}{IBAN}{' after' * 3_000}")])
+    index.add_schema("act", {"properties": {"value": {"default": "acc-17"}}})
+    (place,) = trace(index, IBAN).places
+    assert IBAN.casefold() in (text := index.excerpt(place))
+    assert len(text) <= _provenance.MAX_EXCERPT
+    (place,) = trace(index, "acc-17").places
+    assert ("schema", "") == (place.kind, index.excerpt(place))

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import grace_kp as gk
@@ -502,14 +502,38 @@ def test_provenance_of_an_open_run_and_of_a_call_that_was_not_made(grace):
         lambda inner: st.lists(inner, max_size=4)
         | st.dictionaries(
             st.sampled_from(["steps", "grace", "calls", "type", "content", "tool_call", "observation", "task", "step",
-                             "decisions", "objective", "child", "outcome", "action", "call_id", "parent"]),
+                             "decisions", "objective", "child", "outcome", "action", "call_id", "parent", "name", "status",
+                             "input", "arguments"]),
             inner, max_size=5,
         ),
     ),
     st.none() | st.integers(-3, 5),
 )  # fmt: skip
+@example(
+    [
+        {
+            "name": [],
+            "call_id": {},
+            "status": [],
+            "tool_call": 0,
+            "observation": 1,
+            "outcome": [],
+            "action": {},
+            "type": "tool_call",
+        }
+    ],
+    1,
+)
+@example(
+    [{"type": "tool_call", "tool_call": 0, "observation": 1, "parent": [1]}, {"type": "observation", "content": 5}],
+    None,
+)
 def test_any_document_can_be_read(document, step):
-    document = document if isinstance(document, dict) else {"steps": document}
+    document = (
+        document
+        if isinstance(document, dict)
+        else {"steps": document, "grace": {"calls": document, "decisions": document}}
+    )
     history_of_document(document, step).features("act", {"account_id": "acc-1"})
 
 
