@@ -238,7 +238,7 @@ class GatedCall:
     schema: Callable[[], Mapping[str, Any]] = dict
     """Returns the JSON schema of the parameters, which edits in an inbox are checked with."""
     own_schema: Callable[[], Mapping[str, Any]] = dict
-    """Returns the JSON schema as far as the author of the program wrote it: its constants are sources of values."""
+    """Returns the JSON schema as far as the author of the program wrote it, and no MCP server: its constants are sources of values."""
     lookup: Callable[[], Policy] | None = None
     operation: str = ""
     """Id of the last question about the call."""

@@ -274,6 +274,16 @@ def test_a_second_place_can_only_tighten(steps, profile, stated, more):
     assert is_no_milder(before, after)
 
 
+@given(with_additions(), PROFILES, UNMEASURED, st.sampled_from(["all", ["beside"], ["nowhere", "repeat"]]))
+@settings(derandomize=True)
+def test_alarms_only_tighten(plans, profile, unmeasured, alarms):
+    """Whatever a run did, its gates are at least as strict with alarms as without."""
+    _, attacked = plans
+    before = Attacked(profile=profile, unmeasured=unmeasured).levels_of(attacked)
+    after = Attacked(profile=profile, unmeasured=unmeasured, gate={"alarms": alarms}).levels_of(attacked)
+    assert is_no_milder(before, after), (before, after)
+
+
 PLANTED = st.dictionaries(
     st.sampled_from(
         [

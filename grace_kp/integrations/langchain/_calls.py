@@ -359,7 +359,6 @@ class ToolCase:
             check=lambda changed: self.apply_edit(_flat(changed, signature)).problem,
             types=lambda: argument_types(self.tool),
             schema=lambda: edit_schema(self.tool, signature),
-            # A schema that is a dict may be that of an MCP server.
             own_schema=lambda: (
                 {} if isinstance(getattr(self.tool, "args_schema", None), dict) else getattr(self.tool, "args", {})
             ),

@@ -168,9 +168,8 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         """`wrap_model_call` for async agents."""
         await _off_loop(field_of(request.state, STATE) and _must_look_up(), self._begin_turn, request)
         response = await handler(request)
-        return await _off_loop(
-            self.judge != "never" or self._alarms or _must_look_up(), self._decide, request, response
-        )
+        is_slow = self._alarms or self.judge != "never" or _must_look_up()
+        return await _off_loop(is_slow, self._decide, request, response)
 
     def _begin_turn(self, request: Any) -> None:
         cancel_answered(field_of(request.state, STATE) or {}, messages_of(request.state))
