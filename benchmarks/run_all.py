@@ -17,6 +17,7 @@ QUICK = {
     "redaction": ("--limit", "0.5"),
     "evaluating": ("--cases", "1000"),
     "monitoring": ("--streams", "500", "--labels", "500"),
+    "action_confidence": ("alarms", "cost"),
     "calibration": ("own", "--only", "tau_bench", "--repeats", "1"),
     "judging": ("--runs", "100"),
     "langchain_handler": ("--rounds", "9", "--sustained-runs", "100"),

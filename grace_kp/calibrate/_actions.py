@@ -161,6 +161,7 @@ class ActionModel:
 
     @classmethod
     def of_fields(cls, fields: ActionFields) -> ActionModel:
+        """Return the model of checked fields of a file."""
         stated = {name: getattr(fields, name) for name in type(fields).model_fields}
         stated["thresholds"] = {tool: Thresholds.from_dict(found) for tool, found in fields.thresholds.items()}
         return cls(**{**stated, "models": tuple(fields.models)})
