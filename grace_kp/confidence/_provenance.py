@@ -70,7 +70,7 @@ _QUOTED, _QUOTED_STEP = 6, 3
 """Words of a line that make it a quotation if a result contains them, and the words from one try to the next."""
 MAX_EXCERPT = 300
 
-_KEY = re.compile(r"[\"']?([^\W\d][\w-]{0,39})[\"']?\s?[:=]")
+_KEY = re.compile(r"([^\W\d][\w-]{0,39})[\"']?\s?\Z")
 _LEAF_START, _LEAF_END = re.compile(r"(?:^|[:=\[{(,\n|-])\s?[\"'<]*$"), re.compile(r"[\"'>]*\s?(?:$|[,\]})\n|:])")
 _OPENING = re.compile(r"(?i)<([a-z][\w-]*)[^<>]*>|(```|\"\"\")|-{3,}\s?(?:original|forwarded) message")
 """Line that opens a block which is not a user's own words."""
@@ -359,8 +359,7 @@ class ProvenanceIndex:
                 is_leaf = _LEAF_START.search(piece.text, max(0, start - 4), start) and _LEAF_END.match(piece.text, end)
                 kind = "field" if is_leaf else "text"
                 if len(found) < MAX_PLACES:
-                    names = _KEY.findall(piece.text, max(0, start - 200), start)
-                    name = names[-1] if names else ""
+                    name = _field_before(piece.text[max(0, start - 200) : start])
             found.append((Place(kind, piece.step, piece.tool, name, start, piece.beside(start, end), number), piece))
         return found
 
@@ -429,6 +428,15 @@ class ProvenanceIndex:
             latest = first.order if place.kind == "user" else first_use
             is_evident |= piece.order < latest and piece.order not in orders and place.kind != "argument"
         return None if is_evident else ActionAlarm("beside", path, suspect.tool, suspect.beside, is_part)
+
+
+def _field_before(text: str) -> str:
+    """Return the last key in a text, in front of `:` or `=`."""
+    end = len(text)
+    while (end := max(text.rfind(":", 0, end), text.rfind("=", 0, end))) >= 0:
+        if key := _KEY.search(text, max(0, end - 42), end):
+            return key[1]
+    return ""
 
 
 def _is_echo(piece: _Piece, found: list[_Sighting]) -> bool:
