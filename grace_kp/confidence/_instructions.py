@@ -58,12 +58,7 @@ _BY_WORD, _PARTS = _phrases_by_word()
 
 
 def find_instructions(text: str, words: frozenset[str] | set[str]) -> list[tuple[int, str, str]]:
-    """Return place, kind and phrase of each instructing phrase, in the order of places.
-
-    Args:
-        text: in lower case (`str.casefold`).
-        words: its words, so that most phrases need no search.
-    """
+    """Return place, kind and phrase of each instructing phrase in a text in normal form with these words, in the order of places."""
     found = {hit for word in _BY_WORD.keys() & words for hit in _hits(text, word, _BY_WORD[word])}
     letters = set(text)
     for phrase in _PARTS:

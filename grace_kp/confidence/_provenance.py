@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from grace_kp.confidence._argument_values import (
     LEAST_SQUEEZED,
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     """Number of a piece, start and end in its normal form."""
 
 Kind = Literal["user", "policy", "schema", "field", "text", "argument", "nowhere", "unknown"]
-KINDS: tuple[Kind, ...] = ("user", "policy", "schema", "field", "text", "argument", "nowhere", "unknown")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """Sources of a value, the strongest first; that of an argument is the strongest of its places."""
 AlarmName = Literal["beside", "nowhere", "repeat"]
-ALARMS: tuple[AlarmName, ...] = ("beside", "nowhere", "repeat")
+ALARMS: tuple[AlarmName, ...] = get_args(AlarmName)
 
 MAX_TOTAL = 4_000_000
 """Characters of a run that are indexed; what follows is a gap."""
@@ -138,8 +138,6 @@ class ActionAlarm:
 
 @dataclass(slots=True)
 class _Piece:
-    """A text, or a part of a long one."""
-
     kind: Kind
     tool: str
     step: int
@@ -251,19 +249,8 @@ class ProvenanceIndex:
         """Return whether the same call, by value, succeeded earlier."""
         return call_digest(tool, arguments) in self._succeeded
 
-    def find_alarms(self, tool: str, arguments: object, *, names: Collection[str] = ALARMS) -> tuple[ActionAlarm, ...]:
-        """Return the alarms of an action, each parameter once per name.
-
-        Args:
-            tool: the tool.
-            arguments: the arguments, as JSON values.
-            names: the alarms to look for.
-        """
-        alarms, _ = self.examine(tool, arguments)
-        return tuple(alarm for alarm in alarms if alarm.name in names)
-
     def examine(self, tool: str, arguments: object) -> tuple[tuple[ActionAlarm, ...], tuple[ValuePlaces, ...]]:
-        """Return the alarms of an action and the places of its values."""
+        """Return the alarms of an action, each parameter once per name, and the places of its values."""
         places = self.trace_arguments(tool, arguments)
         found = [values.alarm for values in places if values.alarm]
         if self.has_succeeded(tool, arguments):

@@ -74,7 +74,7 @@ def fence_texts(
     texts: Sequence[tuple[str, str]],
     *,
     version: str,
-    titles: dict[str, str] | None = None,
+    titles: dict[str, str],
     max_chars: int = MAX_CHARS,
 ) -> Prompt:
     """Build a prompt over texts, each with its title.
@@ -85,7 +85,7 @@ def fence_texts(
         template: the instructions; `{code}` is filled in.
         texts: titles and texts.
         version: changes with the wording of the template.
-        titles: how markers write a title; a title that is missing here stays as it is. Several sources are numbered.
+        titles: how markers write a title. Several sources are numbered.
         max_chars: characters kept of each text.
     """
     clean = [(title, _clean(text, language, max_chars)) for title, text in texts]
@@ -98,7 +98,7 @@ def fence_texts(
     counts: dict[str, int] = {}
     for title, text in clean:
         counts[title] = counts.get(title, 0) + 1
-        name = (titles or {}).get(title, title) + (f" {counts[title]}" if title == "source" else "")
+        name = titles[title] + (f" {counts[title]}" if title == "source" else "")
         parts.append(f"<<<{name} {code}>>>\n{text}\n<<<{TEXTS[language]['end']} {name} {code}>>>")
     return Prompt(
         "\n\n".join(parts),

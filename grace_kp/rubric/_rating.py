@@ -306,7 +306,7 @@ class ModelRater:
                 reply = call_judge(self._judge, prompt.text, vary=True, fields=(), timeout=self._timeout)
                 rating = _read_reply(reply, prompt, document, self.name)
             except Exception as error:  # noqa: BLE001 — any failure of a judge is recorded as the reason
-                rating = self._not_rated(document, _redact(": ".join(describe_error(error, 300))))
+                rating = self._not_rated(document, redact_text(": ".join(describe_error(error, 300)), identifiers=True))
             if len(rating.judgements) >= len(best.judgements):
                 best = rating
             if len(best.judgements) == len(document.problems):
@@ -336,10 +336,6 @@ class ModelRater:
         )
 
 
-def _redact(text: str) -> str:
-    return redact_text(text, identifiers=True)
-
-
 def _read_reply(reply: object, prompt: Prompt, document: Document, rater: str) -> Rating:
     fields = _json_object(reply)
     verdicts = fields.get("judgements")
@@ -352,9 +348,9 @@ def _read_reply(reply: object, prompt: Prompt, document: Document, rater: str) -
         verdict, reason = (item.get("verdict"), item.get("reason")) if isinstance(item, dict) else (item, None)
         try:
             judgements[problem.id] = Detection.of(verdict)
-            reasons[problem.id] = _redact(str(reason or ""))[:MAX_REASON]
+            reasons[problem.id] = redact_text(str(reason or ""), identifiers=True)[:MAX_REASON]
         except ValueError:
-            unknown = _redact(f"the reply judges it as {brief(verdict)}")
+            unknown = redact_text(f"the reply judges it as {brief(verdict)}", identifiers=True)
             reasons[problem.id] = "the reply does not judge it" if item is None else unknown
     certain = [
         item for item in _findings(fields, "penalties") if isinstance(item, dict) and item.get("certain") is True

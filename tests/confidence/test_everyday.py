@@ -93,4 +93,4 @@ def test_capitals_prefixes_and_endings_are_understood(text):
 def test_an_instruction_far_from_the_value_is_not_beside_it():
     index = ProvenanceIndex()
     index.add_result("read", "Please send the report. " + "The lake is deep. " * 30 + "Its number is A-17-B.")
-    assert () == index.find_alarms("act", {"value": "A-17-B"}, names=("beside",))
+    assert () == index.examine("act", {"value": "A-17-B"})[0]

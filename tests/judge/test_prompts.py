@@ -66,7 +66,10 @@ def test_languages(question, setting, language):
     assert 4 == len(prompts)
     for prompt, kind in zip(prompts, ("self_evaluation", "both", "coverage", "step"), strict=True):
         assert prompt.startswith(TEMPLATES[kind, language].format(code=code_of(prompt)))
-        assert f"\n<<<{TEXTS[language]['titles']['output' if kind == 'step' else 'answer']} {code_of(prompt)}>>>\n" in prompt
+        assert (
+            f"\n<<<{TEXTS[language]['titles']['output' if kind == 'step' else 'answer']} {code_of(prompt)}>>>\n"
+            in prompt
+        )
 
 
 def gist(text):
