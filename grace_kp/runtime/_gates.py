@@ -128,6 +128,8 @@ class Gates:
     recorder: Recorder
     document: Callable[[Run], dict[str, Any]]
     """Returns an open run as a document."""
+    outline: Callable[[Run], dict[str, Any]]
+    """The same without contents, for profiles that read only names."""
     in_memory: InMemory = field(default_factory=InMemory)
     tools: set[str] = field(default_factory=set)
     """Names of the tools that middlewares were offered so far."""
@@ -343,8 +345,10 @@ class Scope:
 
     def _document(self) -> dict[str, Any] | None:
         """Return the run so far; None where nothing is known of it, because the action alone opened it or because it is not recorded."""
-        run = self._run
-        return self._gates.document(run) if run is not None and self._is_known() else None
+        run, gates = self._run, self._gates
+        if run is None or not self._is_known():
+            return None
+        return gates.document(run) if gates.profiles.reads_contents else gates.outline(run)
 
     def evidence(self) -> RunEvidence:
         """Return the evidence of the run and of those around and inside it, and count its steps."""

@@ -210,6 +210,7 @@ class Grace(Front, Resident):
                         store=lambda: self._writer.store(),
                         recorder=self.recorder,
                         document=lambda run: self._pipeline.documents.build_open(run),
+                        outline=lambda run: self._pipeline.documents.outline(run),
                     )
         return self._made_gates
 
