@@ -209,8 +209,7 @@ class Grace(Front, Resident):
                         judge=lambda: self._models.get().judge,
                         store=lambda: self._writer.store(),
                         recorder=self.recorder,
-                        document=lambda run: self._pipeline.documents.build_open(run),
-                        outline=lambda run: self._pipeline.documents.outline(run),
+                        documents=lambda: self._pipeline.documents,
                     )
         return self._made_gates
 
