@@ -88,7 +88,7 @@ class PromiseWatch(Resident):
                 self._memory = open_store("memory:")
             store = self._memory
         if not self._is_registered:
-            store.update_state(self._name, lambda known: known or self._latest)
+            store.change_states(lambda read: {} if self._name in read(self._name) else {self._name: self._latest})
             self._is_registered = True
         return store
 
@@ -151,9 +151,8 @@ class PromiseWatch(Resident):
         """Return the figures of each promise and what is known against them, for `Grace.status()`. It never raises."""
         described: dict[str, Any] = {**self.watched, "on_alarm": "confirm" if self.asks else "report"}
         try:
-            states = self.states()
             described["alarms"] = [str(alarm) for alarm in self.refresh()]
-            described["figures"] = monitor_in(self._name, states.state(self._name)).report()
+            described["figures"] = monitor_in(self._name, self._latest).report()
         except GraceError as error:
             described["error"] = str(error)
         return {**described, "state": "memory" if self._memory is not None else "store"}
