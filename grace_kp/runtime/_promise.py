@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from grace_kp.store import FeedbackEntry
 
     ReadStates = Callable[[str], Mapping[str, str]]
+    Fields = Mapping[str, Any]
 
 PREFIX = "monitor:"
 COUNTED = "counted:"
@@ -247,9 +248,7 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
             states.change_states(partial(_count, name, mark_of(name, unit), counted))
 
 
-def levels_of(
-    grace: Mapping[str, Any], label: Mapping[str, Any], watched: Mapping[str, Any]
-) -> tuple[dict[str, str], float]:
+def levels_of(grace: Fields, label: Fields, watched: Fields) -> tuple[dict[str, str], float]:
     """Return what a label says about the promise of a profile: the mildest level of each action class, and the label's weight.
 
     Nothing is returned for a run that this profile did not decide, and for one that an audit passed over: who labels it anyway did not
