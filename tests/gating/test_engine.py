@@ -325,6 +325,7 @@ def test_a_kept_decision_has_its_facts():
             "profile_gaps",
             "step",
             "evidence",
+            "action_confidence",
         )
     }
     basis = Basis(pessimistic=0.1, has_failed=True)
