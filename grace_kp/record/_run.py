@@ -259,8 +259,11 @@ class Run:
         """How far gates have read its events."""
         self.sight: Any = None
         """What gates have read of what the agent has seen; for a nested run that has ended, the events that they may still read."""
-        self.preamble: list[Any] | None = None
-        """What the model was told apart from the events: instructions, and functions that read messages; see `_sight`."""
+        self.preamble: list[tuple[int, Any]] | None = None
+        """What the model was told apart from the events: instructions, and functions that read messages; see `_sight`.
+
+        Each has the number of events before it; -1 before everything else, also before the part that a resumed run continues.
+        """
         self.sealed: list[dict[str, Any]] | None = None  # entries of gates, also of runs inside
         self._id: str | None = None
         self.max_text = owner.max_text
@@ -300,12 +303,18 @@ class Run:
             self.earlier = earlier
             grace = earlier.get("grace") or {}
             previous = getattr(self.resumes, "previous", None)
-            self.preamble = [*(getattr(previous, "preamble", None) or ()), *(self.preamble or ())]
+            told = getattr(previous, "preamble", None) or ()
+            self.preamble = [*((min(at, 0), words) for at, words in told), *(self.preamble or ())]
             self.missing += tuple(map(str, grace.get("evidence_gaps") or ()))
             self.dropped += grace.get("dropped_steps") or 0
         else:
             self.missing += (LOST,)
         self.resumes = None  # last, because other threads wait for the earlier part until then
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether it continues a suspended run, found or not."""
+        return self.resumes is not None or self.earlier is not None or LOST in self.missing
 
     @property
     def journaled_id(self) -> str | None:
@@ -357,7 +366,7 @@ class Run:
         Gates then know the values in it: they are the author's words. It is not recorded. Pass no text with documents or with results of
         tools in it, and none that a user wrote.
         """
-        self.preamble = [*(self.preamble or ()), render_text(text, MAX_INSTRUCTIONS)]
+        self.preamble = [*(self.preamble or ()), (len(self.events) or -1, render_text(text, MAX_INSTRUCTIONS))]
 
     def _say(self, kind: type[Note], verb: str, text: object) -> None:
         if not self.open:

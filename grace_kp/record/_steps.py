@@ -6,6 +6,7 @@ JSON, bounded, and without secrets.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._host import CLOSED, SUSPENDED
@@ -401,14 +402,19 @@ class LiveReader(StepBuilder):
     def advance_in(self, run: Run) -> None:
         """Read what is new in its run."""
         events = run.events if self.events is None else self.events
-        for event in events[self._position :]:
-            self._position += 1
-            self._take(event)
-            if isinstance(event, Call):
-                self.begun[f"c{self.number(event)}"] = event
         before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
-        self.history.index.at = None
-        self.reading.read(self.steps, self.calls, [*before, *run.decisions], self._inside)
+        decisions, index = [*before, *run.decisions], self.history.index
+        for at, words in (run.preamble or [])[self.preamble :]:
+            self.preamble += 1
+            if at >= 0:
+                self._read(events[self._position : at], decisions, is_all=False)
+            if isinstance(words, str):
+                index.at = self.order
+                index.add_policy(words)
+            else:
+                words(index, self.objective, None if at < 0 else self.order, is_stored=run.earlier is not None)
+            index.at = None
+        self._read(events[self._position :], decisions)
         for step in self.steps[self.forgotten :]:  # what the index holds is not held twice
             step.pop("content", None)
             step.pop("input", None)
@@ -422,14 +428,17 @@ class LiveReader(StepBuilder):
                 del self.begun[name]
         if self.events and not self.begun:
             self.events = []
-        self.history.index.at = self.order
-        for words in (run.preamble or [])[self.preamble :]:
-            self.preamble += 1
-            if isinstance(words, str):
-                self.history.index.add_policy(words)
-            else:
-                words(self.history.index, self.objective)
-        self.history.index.at = None
+
+    def _read(self, events: Iterable[Event], decisions: list[Mapping[str, Any]], *, is_all: bool = True) -> None:
+        """Read the next events, and the decisions among them."""
+        for event in events:
+            self._position += 1
+            self._take(event)
+            if isinstance(event, Call):
+                self.begun[f"c{self.number(event)}"] = event
+        number = len(self.steps)
+        due = decisions if is_all else itertools.takewhile(lambda entry: entry.get("step", number) <= number, decisions)
+        self.reading.read(self.steps, self.calls, [*due], self._inside)
 
     def _inside(self, entry: Mapping[str, Any]) -> bool | None:
         call = self.begun.get(entry["call_id"])

@@ -241,15 +241,14 @@ def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
 def keep_messages(run: Run, messages: Sequence[Any], frame: Frame | None) -> None:
     """Keep the messages that a model is sent first in a run, and instructions that it is sent later, for the gates of the run."""
     known, head = run.preamble or [], getattr(messages[0], "content", messages[0]) if messages else None
-    heads = [getattr(first := each.args[0][0], "content", first) for each in known if isinstance(each, partial)]
+    heads = [getattr(first := each.args[0][0], "content", first) for _, each in known if isinstance(each, partial)]
     if head is None or head in heads or len(heads) >= MAX_HEADS:
         return
     while frame is not None and frame.parent is not None:
         frame = frame.parent
-    run.preamble = [
-        *known,
-        partial(read_messages, messages[:1] if heads else [*messages], getattr(frame, "inputs", None)),
-    ]
+    inputs, at = getattr(frame, "inputs", None), len(run.events)
+    words = partial(read_messages, messages[:1] if heads else [*messages], inputs, is_head=bool(heads))
+    run.preamble = [*known, (at if at or heads or run.is_resumed else -1, words)]
 
 
 MAX_HEADS = 8

@@ -494,7 +494,8 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             return
         if parent is not None and parent.quiet:
             tracker.announce(parent)
-        keep_messages(inside.run, flat, parent)
+        if isinstance(inside, Run):  # a model that a tool calls is not the agent's
+            keep_messages(inside, flat, parent)
         tracker.keep(key, Chain(parent, inside, model, None, metadata.get(PLACE))).tokens = []
 
     @shielded

@@ -103,28 +103,48 @@ def reply_of(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
     return "\n".join(text for text in texts if text), usage, model or output.get("model_name")
 
 
-def read_messages(messages: Sequence[Any], inputs: object, index: ProvenanceIndex, objective: str | None) -> None:
-    """Add to an index what a model was sent before an agent did anything: instructions, and earlier turns of a conversation.
+def read_messages(
+    messages: Sequence[Any], inputs: object, index: ProvenanceIndex, objective: str | None, order: int | None,
+    *, is_stored: bool, is_head: bool = False,
+) -> None:  # fmt: skip
+    """Add to an index what a model was sent: instructions, and earlier turns of a conversation.
 
     A message in the role of a user may hold documents. It is a person's words if it is in `inputs`, the input of the outermost run, or if it
     is the objective of that run, which is None for a nested one.
+
+    Without an `order`, the agent had done nothing before. With one, it is the place of the turns before the run. What follows the user's last
+    message is then this run's own: its calls were recorded, and its results too where `is_stored`. Instructions are seen now, as is a
+    head: the first message of a later call.
     """
     listed = inputs.get("messages", inputs) if isinstance(inputs, Mapping) else inputs
     stated = {_text_if(each, _HUMAN) for each in (listed if isinstance(listed, list | tuple) else [listed])}
-    for message in messages:
+    asked = [
+        number
+        for number, each in enumerate(messages)
+        if (text := _text_if(each, _HUMAN)) and text in {objective, *stated}
+    ]
+    failed = {fields_of(each).get("tool_call_id") for each in messages if tool_result(each)[1] is not None}
+    for number, message in enumerate(messages):
         fields = fields_of(message)
         role, text, content = fields.get("type"), _text_if(message, None) or "", fields.get("content")
         is_whole = not isinstance(content, list) or all(map(_is_text, content))
+        index.at = None if is_head or role == "system" else order
+        is_own = order is not None and not is_head and number > max(asked, default=-1)
+        if is_own and (role == "ai" or (is_stored and role != "system")):
+            continue
         if role == "ai":
             for call in fields.get("tool_calls") or ():
-                index.add_call(str(call.get("name")), call.get("args"))
+                index.add_call(
+                    str(call.get("name")), call.get("args"), has_succeeded=False if call.get("id") in failed else None
+                )
         elif role == "system":
             if objective is not None:
                 index.add_policy(text, is_complete=is_whole)
             else:
                 index.add_gap("the instructions of a nested agent are not known")
         elif role != "human":
-            index.add_result(str(fields.get("name") or ""), text, is_complete=is_whole)
+            has_failed = fields.get("tool_call_id") in failed - {None}
+            index.add_result(str(fields.get("name") or ""), text, has_failed=has_failed, is_complete=is_whole)
         elif objective is None:
             continue  # what another agent wrote
         elif text == objective or text in stated:
