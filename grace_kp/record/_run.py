@@ -64,7 +64,7 @@ class Recorder:
 
     __slots__ = (
         "adapters", "asked", "capture_input", "capture_output", "clock", "domain", "drain", "draws_early", "enabled",
-        "ended", "generation", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
+        "ended", "generation", "is_gated", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
         "stray_since", "wall_clock",
     )  # fmt: skip
 
@@ -90,6 +90,8 @@ class Recorder:
         self.enabled = settings.enabled
         self.capture_input, self.capture_output = settings.capture_input, settings.capture_output
         self.open_runs: set[Run] = set()
+        self.is_gated = False
+        """Whether there are gates, which may ask what runs have seen."""
         self.lock = threading.RLock()
         """Held while the id or the attributes of a run change; a signal handler may ask for them meanwhile."""
         self.stray_since = 0
