@@ -103,11 +103,13 @@ class ActionHistory:
             self._user.append(own)
             self._since_user = 0
 
-    def add_objective(self, text: object, name: object, *, is_agent: bool) -> None:
-        """Add the objective of a run as the user's words, if the program stated one for an agent."""
-        if is_agent and isinstance(text, str) and text != name:
+    def add_objective(self, text: object, name: object, *, is_agent: bool, is_document: bool = False) -> None:
+        """Add the objective of a run as the user's words, if it is that of an agent, and not the value of a parameter that is named like a document."""
+        if is_agent and isinstance(text, str) and text != name and not is_document:
             self.add_user(text)
         else:
+            if is_agent and is_document:
+                self.index.add_result("", text)
             self.index.add_gap("the user's words are not known")
 
     def add_agent(self, text: str) -> None:
@@ -364,7 +366,8 @@ def history_of_document(
             for each, key in [(call, "name") for call in calls[:1]] + [(entry, "action") for entry in decided]
         }
         objective = _mapping(document.get("task")).get("objective")
-        history.add_objective(objective, grace.get("name"), is_agent=str(grace.get("name")) not in alone)
+        is_agent, is_document = str(grace.get("name")) not in alone, grace.get("objective_is_document") is True
+        history.add_objective(objective, grace.get("name"), is_agent=is_agent, is_document=is_document)
     calls = [call for call in calls if type(at := call.get("tool_call")) is int and at < len(steps)]
     if decisions is not None:
         decided = decided[:decisions]

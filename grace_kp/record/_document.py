@@ -159,6 +159,8 @@ class Documents:
         grace = {"status": status, "name": builder.redactor.text(run.name, is_counted=False), "calls": builder.calls}
         grace.update(links)
         grace.update(attributes_of(run, self.clean, self.clean_all))
+        if run.objective_is_document or ((run.earlier or {}).get("grace") or {}).get("objective_is_document"):
+            grace["objective_is_document"] = True
         if run.facts:
             grace[run.framework] = self.clean_all(render(run.facts))
         if builder.model_calls:

@@ -195,7 +195,7 @@ class Run:
     __slots__ = (
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "checks", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
-        "name", "node", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "preamble", "prepared",
+        "name", "node", "number", "objective", "objective_is_document", "open", "own_confidence", "own_success", "owner", "pause", "pending", "preamble", "prepared",
         "reading", "refusal", "result", "resumes", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
         "troubles_before", "usage", "via", "via_trace",
     )  # fmt: skip
@@ -213,6 +213,8 @@ class Run:
         self.owner = owner
         self.spec = spec
         self.name, self.objective, self.domain = name, objective, domain
+        self.objective_is_document = False
+        """Whether it is, or quotes, the value of what is named like a document; see `is_document`."""
         self.via = via
         self.via_trace: str | None = None
         self.events: list[Event] = []

@@ -41,8 +41,23 @@ class Spec:
     """The description of a recorded function."""
 
     __slots__ = (
-        "attributes", "bound", "can_await", "domain", "failed", "injected", "kind", "looks", "mask", "name", "objective", "positional", "scores", "searches",
-        "var_keyword", "var_positional",
+        "attributes",
+        "bound",
+        "can_await",
+        "domain",
+        "failed",
+        "has_documents",
+        "injected",
+        "kind",
+        "looks",
+        "mask",
+        "name",
+        "objective",
+        "positional",
+        "scores",
+        "searches",
+        "var_keyword",
+        "var_positional",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +95,8 @@ class Spec:
         """Parameters that a framework fills in. They are not recorded."""
         self.mask = mask_of(function, (*sealed, *self.injected))
         """Replaces the sealed arguments of a call; None where none are sealed."""
+        self.has_documents = False
+        """Whether a parameter is named like a document."""
         self.can_await = False
         """Whether a coroutine awaits at the end of the run until it is stored, so that nothing blocks its event loop."""
         if function is not None:
@@ -92,6 +109,7 @@ class Spec:
             return  # some builtins have no signature; their arguments are named by position
         by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self.positional = tuple(item.name for item in parameters if item.kind in by_position)
+        self.has_documents = any(is_document(item.name) for item in parameters)
         for item in parameters:
             if item.kind is inspect.Parameter.VAR_POSITIONAL:
                 self.var_positional = item.name
@@ -136,6 +154,49 @@ class Spec:
         shown = [to_text(render(value, 80)) for value in args]
         shown += [f"{key}={to_text(render(value, 80))}" for key, value in kwargs.items()]
         return cut(f"{self.name}({', '.join(cut(text, 80) for text in shown)})", limit)
+
+    def takes_document(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> bool:
+        """Return whether the objective of a run is, or its template quotes, the value of a parameter that is named like a document."""
+        if self.objective is not None:
+            return isinstance(self.objective, str) and any(map(is_document, re.findall(r"\{(\w+)", self.objective)))
+        named = self.bind(args, kwargs)
+        return is_document(
+            next((name for name, value in named.items() if isinstance(value, str) and str.strip(value)), "")
+        )
+
+
+_DOCUMENTS = frozenset(
+    [
+        "article",
+        "articles",
+        "attachment",
+        "body",
+        "content",
+        "contents",
+        "doc",
+        "docs",
+        "document",
+        "documents",
+        "email",
+        "emails",
+        "html",
+        "invoice",
+        "letter",
+        "letters",
+        "mail",
+        "mails",
+        "markdown",
+        "page",
+        "ticket",
+        "transcript",
+        "webpage",
+    ]
+)
+
+
+def is_document(name: str) -> bool:
+    """Return whether a name is that of a document, such as `incoming_mail`, rather than of what a user wishes."""
+    return not _DOCUMENTS.isdisjoint(re.split(r"[\W_\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).casefold()))
 
 
 def _fill_objective(objective: str | Callable[..., Any], named: dict[str, Any]) -> str:

@@ -389,10 +389,15 @@ class LiveReader(StepBuilder):
             first = first.via.run
         is_agent = first.via is None and first.spec.kind == AGENT and first.via_trace is None
         objective = first.objective if first.earlier is None else first.earlier["task"]["objective"]
-        self.objective = objective if is_agent else None
-        """That of the outermost run; None for a nested run before which an agent may have seen something."""
+        given = (
+            first.objective_is_document
+            if first.earlier is None
+            else first.earlier["grace"].get("objective_is_document")
+        )
+        self.objective = None if not is_agent else "" if given else objective
+        """That of the outermost run; None for a nested run before which an agent may have seen something, empty for a document."""
         if run.via is None:
-            history.add_objective(objective, run.name, is_agent=is_agent)
+            history.add_objective(objective, run.name, is_agent=is_agent, is_document=bool(given))
         if run.earlier is not None and not run.preamble and (run.earlier.get("grace") or {}).get("model_calls"):
             history.index.add_gap(UNTOLD)
         self.preamble = self.forgotten = 0

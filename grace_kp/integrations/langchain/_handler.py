@@ -53,7 +53,7 @@ from grace_kp.integrations.langchain._frames import (
     unwatch,
     watch_task,
 )
-from grace_kp.integrations.langchain._messages import answer_of, proposed_by, question_of
+from grace_kp.integrations.langchain._messages import answer_of, is_question_document, proposed_by, question_of
 from grace_kp.integrations.langchain._results import (
     Unreported,
     close_tool,
@@ -140,6 +140,7 @@ class Tracker:
             return None
         frame = self.keep(key, Chain(None, run, name, inputs, None))
         frame.own, frame.quiet = run, quiet
+        run.objective_is_document = is_question_document(inputs)
         frame.thread = None if thread is None else str(thread)
         run.framework = "langchain"
         run.facts = {} if frame.thread is None else {"thread_id": frame.thread}

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record import reported_failure
+from grace_kp.record import is_document, reported_failure
 from grace_kp.trace import stored_fields
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def question_of(inputs: object) -> str | None:
         messages = inputs.get("messages")
         if messages:
             return question_of(messages)
-        values = (inputs.get(name) for name in (*QUESTIONS, *inputs))
-        return next((value for value in values if isinstance(value, str) and value), None)
+        name = _key_of_question(inputs)
+        return None if name is None else str(inputs[name])
     if isinstance(inputs, list | tuple):
         if len(inputs) == 2 and isinstance(inputs[0], str) and inputs[0] in _HUMAN and isinstance(inputs[1], str):
             return inputs[1]
@@ -50,6 +50,16 @@ def question_of(inputs: object) -> str | None:
         return text
     has_fields = hasattr(inputs, "__dict__") and not callable(inputs)  # such as a state that is a dataclass
     return question_of(dict(vars(inputs)) if has_fields else {})
+
+
+def _key_of_question(inputs: Mapping[str, Any]) -> str | None:
+    return next((name for name in (*QUESTIONS, *inputs) if isinstance(value := inputs.get(name), str) and value), None)
+
+
+def is_question_document(inputs: object) -> bool:
+    """Return whether the question in the input of a chain or graph is the value of a key that is named like a document."""
+    fields = inputs if isinstance(inputs, Mapping) else getattr(inputs, "__dict__", {})
+    return not fields.get("messages") and is_document(str(_key_of_question(fields) or ""))
 
 
 def answer_of(outputs: object) -> Any:

@@ -10,6 +10,8 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import dynamic_prompt
 from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
@@ -188,6 +190,27 @@ async def test_an_error_of_an_earlier_turn_does_not_vouch_for_what_it_repeats(na
     await office.ask()
     assert action_in(await office.ask(given={"messages": [("user", "Go on.")]}))["level"] == "confirm"
     assert office.sent == []
+
+
+@pytest.mark.parametrize(("key", "asks"), [("wish", False), ("email", True)])
+async def test_a_document_in_the_state_of_a_graph_is_not_the_users(key, asks):
+    """The name of the key tells it from a wish."""
+    grace, sent = runtime(unmeasured="silent"), []
+
+    @grace.gate(name="send", alarms="all")
+    def send(to):
+        sent.append(to)
+
+    class State(TypedDict):
+        wish: str
+        email: str
+
+    graph = StateGraph(State)
+    graph.add_node("write", lambda state: send(EVIL))
+    graph.add_edge(START, "write")
+    out = await call(graph.compile(checkpointer=InMemorySaver()), {key: ORDER}, "sync", GraceCallbackHandler(grace))
+    assert asks == ("__interrupt__" in out)
+    assert sent == ([] if asks else [EVIL])
 
 
 async def test_without_a_handler_there_are_no_alarms():
