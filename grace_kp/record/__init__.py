@@ -37,19 +37,7 @@ from grace_kp.record._run import (
 )
 from grace_kp.record._sight import UNREAD as UNREAD_RUN
 from grace_kp.record._sight import history_of, keep_events
-from grace_kp.record._spec import (
-    AGENT,
-    RETRIEVER,
-    SCOPE,
-    SEALED,
-    TOOL,
-    Spec,
-    argument_check,
-    fitting,
-    is_document,
-    reseal,
-    seal,
-)
+from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, SEALED, TOOL, Spec, argument_check, fitting, reseal, seal
 from grace_kp.record._threads import instrument_threads, propagate
 from grace_kp.record._wrap import call_alone, call_in, open_run
 
@@ -61,7 +49,7 @@ __all__ = [
     "PICKLED", "RETRIEVER", "SCOPE", "SEALED", "SUSPENDED", "TOOL", "TROUBLES", "UNREAD_RUN", "Call", "Conversations",
     "Documents", "Framework", "Listener", "ModelCall", "Pause", "Recorder", "Run", "RunBlock", "Signal", "Spec",
     "argument_check", "attempt", "call_alone", "call_in", "current_run", "decorate", "facts_of", "find_frame",
-    "finish_late", "fitting", "gaps_of", "history_of", "instrument_threads", "is_document", "keep_events", "keep_evidence",
+    "finish_late", "fitting", "gaps_of", "history_of", "instrument_threads", "keep_events", "keep_evidence",
     "keep_refusal", "kept_refusal", "material_of", "nearest", "new_trace_id", "node_of", "note", "open_run",
     "propagate", "register", "reported_failure", "reseal", "seal", "shielded", "survey_of", "to_json",
 ]  # fmt: skip

@@ -307,8 +307,8 @@ class Run:
             self.earlier = earlier
             grace = earlier.get("grace") or {}
             previous = getattr(self.resumes, "previous", None)
-            told = getattr(previous, "preamble", None) or ()
-            self.preamble = [*((min(at, 0), words) for at, words in told), *(self.preamble or ())]
+            earlier_words = getattr(previous, "preamble", None) or ()
+            self.preamble = [*((min(at, 0), words) for at, words in earlier_words), *(self.preamble or ())]
             self.missing += tuple(map(str, grace.get("evidence_gaps") or ()))
             self.dropped += grace.get("dropped_steps") or 0
         else:

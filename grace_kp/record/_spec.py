@@ -41,23 +41,8 @@ class Spec:
     """The description of a recorded function."""
 
     __slots__ = (
-        "attributes",
-        "bound",
-        "can_await",
-        "domain",
-        "failed",
-        "has_documents",
-        "injected",
-        "kind",
-        "looks",
-        "mask",
-        "name",
-        "objective",
-        "positional",
-        "scores",
-        "searches",
-        "var_keyword",
-        "var_positional",
+        "attributes", "bound", "can_await", "domain", "failed", "has_documents", "injected", "kind", "looks", "mask", "name",
+        "objective", "positional", "scores", "searches", "var_keyword", "var_positional",
     )  # fmt: skip
 
     def __init__(
@@ -109,7 +94,7 @@ class Spec:
             return  # some builtins have no signature; their arguments are named by position
         by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self.positional = tuple(item.name for item in parameters if item.kind in by_position)
-        self.has_documents = any(is_document(item.name) for item in parameters)
+        self.has_documents = any(self.is_document(item.name) for item in parameters)
         for item in parameters:
             if item.kind is inspect.Parameter.VAR_POSITIONAL:
                 self.var_positional = item.name
@@ -158,45 +143,21 @@ class Spec:
     def takes_document(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> bool:
         """Return whether the objective of a run is, or its template quotes, the value of a parameter that is named like a document."""
         if self.objective is not None:
-            return isinstance(self.objective, str) and any(map(is_document, re.findall(r"\{(\w+)", self.objective)))
-        named = self.bind(args, kwargs)
-        return is_document(
-            next((name for name, value in named.items() if isinstance(value, str) and str.strip(value)), "")
-        )
+            return isinstance(self.objective, str) and any(
+                map(self.is_document, re.findall(r"\{(\w+)", self.objective))
+            )
+        texts = (name for name, value in self.bind(args, kwargs).items() if isinstance(value, str) and str.strip(value))
+        return self.is_document(next(texts, ""))
+
+    @staticmethod
+    def is_document(name: str) -> bool:
+        """Return whether a name is that of a document, such as `incoming_mail`, rather than of what a user wishes."""
+        return _DOCUMENT.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).casefold()) is not None
 
 
-_DOCUMENTS = frozenset(
-    [
-        "article",
-        "articles",
-        "attachment",
-        "body",
-        "content",
-        "contents",
-        "doc",
-        "docs",
-        "document",
-        "documents",
-        "email",
-        "emails",
-        "html",
-        "invoice",
-        "letter",
-        "letters",
-        "mail",
-        "mails",
-        "markdown",
-        "page",
-        "ticket",
-        "transcript",
-        "webpage",
-    ]
+_DOCUMENT = re.compile(
+    r"(?<![^\W\d_])(?:articles?|attachments?|body|contents?|docs?|documents?|e?mails?|html|letters?|markdown|ticket|transcript|webpage)(?![^\W\d_])"
 )
-
-
-def is_document(name: str) -> bool:
-    """Return whether a name is that of a document, such as `incoming_mail`, rather than of what a user wishes."""
-    return not _DOCUMENTS.isdisjoint(re.split(r"[\W_\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).casefold()))
 
 
 def _fill_objective(objective: str | Callable[..., Any], named: dict[str, Any]) -> str:

@@ -389,15 +389,12 @@ class LiveReader(StepBuilder):
             first = first.via.run
         is_agent = first.via is None and first.spec.kind == AGENT and first.via_trace is None
         objective = first.objective if first.earlier is None else first.earlier["task"]["objective"]
-        given = (
-            first.objective_is_document
-            if first.earlier is None
-            else first.earlier["grace"].get("objective_is_document")
-        )
-        self.objective = None if not is_agent else "" if given else objective
+        grace = {} if first.earlier is None else first.earlier.get("grace") or {}
+        is_document = first.objective_is_document or grace.get("objective_is_document") is True
+        self.objective = None if not is_agent else "" if is_document else objective
         """That of the outermost run; None for a nested run before which an agent may have seen something, empty for a document."""
         if run.via is None:
-            history.add_objective(objective, run.name, is_agent=is_agent, is_document=bool(given))
+            history.add_objective(objective, run.name, is_agent=is_agent, is_document=is_document)
         if run.earlier is not None and not run.preamble and (run.earlier.get("grace") or {}).get("model_calls"):
             history.index.add_gap(UNTOLD)
         self.preamble = self.forgotten = 0
@@ -409,6 +406,7 @@ class LiveReader(StepBuilder):
         events = run.events if self.events is None else self.events
         before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
         decisions, index = [*before, *run.decisions], self.history.index
+        index.at = None
         for at, words in (run.preamble or [])[self.preamble :]:
             self.preamble += 1
             if at >= 0:

@@ -213,6 +213,15 @@ async def test_a_document_in_the_state_of_a_graph_is_not_the_users(key, asks):
     assert sent == ([] if asks else [EVIL])
 
 
+async def test_what_the_user_wrote_in_an_earlier_turn_is_the_users():
+    """As far as this process has seen it."""
+    office = Office(turns=["Whom?", [("send", {"to": ANA})], "done"])
+    await office.ask(given={"messages": [("user", f"I write about {ANA}.")]})
+    out = await office.ask(given={"messages": [("user", "Send the message.")]})
+    assert "__interrupt__" not in out
+    assert office.sent == [ANA]
+
+
 async def test_without_a_handler_there_are_no_alarms():
     """The results of tools are not recorded then, so that no value would be found in any."""
     office = Office(BOB)
