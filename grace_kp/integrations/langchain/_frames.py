@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 from grace_kp.confidence import UNKNOWN, checked_scores
-from grace_kp.integrations.langchain._messages import question_of, read_messages, said_in
+from grace_kp.integrations.langchain._messages import digests_in, question_of, read_messages
 from grace_kp.record import CURRENT, Call, Pause, Run, Spec, find_frame
 from grace_kp.trace import cut, render, to_text
 
@@ -88,7 +88,7 @@ class Frame:
     place: str | None = None
     places: set[str] | None = None
     quiet: bool = False
-    said: tuple[bytes, ...] = ()
+    digests: tuple[bytes, ...] = ()
     """For the root of a thread, digests of what its user has written, as far as this process knows."""
     raised: tuple[BaseException, ...] = ()
     """Exceptions inside a node or run that the trace holds already."""
@@ -248,8 +248,8 @@ def keep_messages(run: Run, messages: Sequence[Any], frame: Frame | None) -> Non
         return
     while frame is not None and frame.parent is not None:
         frame = frame.parent
-    said, at = () if frame is None else frame.said or said_in(frame.inputs), len(run.events)
-    words = partial(read_messages, messages[:1] if heads else [*messages], said, is_head=bool(heads))
+    digests, at = () if frame is None else frame.digests or digests_in(frame.inputs), len(run.events)
+    words = partial(read_messages, messages[:1] if heads else [*messages], digests, is_head=bool(heads))
     run.preamble = [*known, (at if at or heads or run.is_resumed else -1, words)]
 
 

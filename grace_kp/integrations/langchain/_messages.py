@@ -114,7 +114,7 @@ def reply_of(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
     return "\n".join(text for text in texts if text), usage, model or output.get("model_name")
 
 
-def said_in(inputs: object) -> list[bytes]:
+def digests_in(inputs: object) -> list[bytes]:
     """Return digests of what a user wrote in the input of a chain or graph."""
     listed = inputs.get("messages", inputs) if isinstance(inputs, Mapping) else inputs
     texts = (_text_if(each, _HUMAN) for each in (listed if isinstance(listed, list | tuple) else [listed]))
@@ -126,13 +126,13 @@ def _digest(text: str) -> bytes:
 
 
 def read_messages(
-    messages: Sequence[Any], said: Collection[bytes], index: ProvenanceIndex, objective: str | None, order: int | None,
+    messages: Sequence[Any], digests: Collection[bytes], index: ProvenanceIndex, objective: str | None, order: int | None,
     *, is_stored: bool, is_head: bool = False,
 ) -> None:  # fmt: skip
     """Add to an index what a model was sent: instructions, and earlier turns of a conversation.
 
     A message in the role of a user may hold documents. It is a person's words if the input of the outermost run, or of an earlier one of the
-    same thread, `said` it, or if it is the objective of that run, which is None for a nested one.
+    same thread, holds it, by its `digests`, or if it is the objective of that run, which is None for a nested one.
 
     Without an `order`, the agent had done nothing before. With one, it is the place of the turns before the run. What follows the user's last
     message is then this run's own: its calls were recorded, and its results too where `is_stored`. Instructions are seen now, as is a
@@ -140,7 +140,7 @@ def read_messages(
     """
     texts = [_text_if(each, None) or "" for each in messages]
     is_users = [
-        _text_if(each, _HUMAN) == text != "" and (text == objective or _digest(text) in said)
+        _text_if(each, _HUMAN) == text != "" and (text == objective or _digest(text) in digests)
         for each, text in zip(messages, texts, strict=True)
     ]
     last = max((number for number, each in enumerate(is_users) if each), default=-1)
