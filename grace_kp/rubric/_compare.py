@@ -91,7 +91,6 @@ class Recommendation:
     """Reasons for caution, such as runs that are spread unevenly over the documents, or missing evidence."""
 
     def _repr_html_(self) -> str:
-        """Return the comparison for a notebook."""
         from grace_kp.pages import notebook
 
         chosen = "the variant" if self.choice == VARIANT else "the current best"
@@ -230,8 +229,6 @@ def _interval_text(interval: Interval | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """The difference of two variants for one problem."""
-
     difference: float
     noise: float | None
     """The variance of the difference between runs, times the runs of a document; None with a single run."""

@@ -281,7 +281,6 @@ class TestSet:
 
 
 def _departures(*figures: tuple[int, int, int, str]) -> list[str]:
-    """Return a sentence for each count that is not within its bounds."""
     return [
         f"{words.format(low if low == high else f'{low} to {high}')}, not {count}"
         for count, low, high, words in figures
@@ -317,6 +316,11 @@ class Summary:
         if self.sd <= HIGH + TOLERANCE:
             return "high"
         return "medium" if self.sd <= MEDIUM + TOLERANCE else "low"
+
+    @property
+    def figures(self) -> tuple[float | str, ...]:
+        """What tables show: mean, SD, stability, gap and balance."""
+        return self.mean, self.sd, self.stability, self.cross_doc_gap, self.balance
 
 
 @dataclass(frozen=True, slots=True)
