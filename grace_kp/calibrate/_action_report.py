@@ -90,6 +90,7 @@ def calibrate_actions(
         groups=[each.group for each in tested],
         weights=np.array([each.weight for each in tested]),
         seed=seed,
+        kinds=[{"tool": each.tool} for each in tested],
         audited=np.array([each.is_audited for each in tested], dtype=bool),
     )
     sample = {
@@ -105,7 +106,7 @@ def calibrate_actions(
     if per_tool and by_tool:
         sure, own = strictest(by_tool, promise), {name: each.thresholds for name, each in by_tool.items()}
         found = replace(found, profile=found.profile.with_action(replace(model, thresholds=own)))
-    calibration = found.calibration(promise, sample, notes, [{"tool": tool} for tool in tools], holdout, sure)
+    calibration = found.calibration(promise, sample, notes, holdout, sure)
     return replace(calibration, tools=by_tool, predictors=predictors_of(rows, labels, groups, seed))
 
 

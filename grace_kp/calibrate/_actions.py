@@ -30,8 +30,8 @@ from grace_kp.calibrate._head import (
     Share,
     StrictFields,
 )
-from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, fit_calibration, fit_logistic, probability
-from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, json_form, units, weights_of
+from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, cross_fit, fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._samples import FOLDS, fold_masks, group_folds, group_numbers, json_form, units, weights_of
 from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, Thresholds, history_of_document
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFile, read_decisions
@@ -41,12 +41,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from grace_kp.calibrate._samples import Floats
+    from grace_kp.calibrate._samples import Floats, Mask, Places
     from grace_kp.confidence import ActionFeatures
     from grace_kp.trace import ReasoningTrace
 
-    Integers = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
     Trace = Mapping[str, Any] | ReasoningTrace
 
 MODELLED = (
@@ -432,10 +430,8 @@ def fit_action_features(
         raise ValueError("there are no labelled actions to fit a confidence on")
     counted = np.ones(len(right)) if weights is None else weights_of(weights, len(right))
     tasks = group_numbers("groups", groups, len(right))[0]
-    samples = _Samples(
-        _Rows.of(actions), right, counted, tasks, group_folds(tasks, right, FOLDS, np.random.default_rng(seed))
-    )
-    first = ~samples.rows.repeats
+    rows, folds = _Rows.of(actions), group_folds(tasks, right, FOLDS, np.random.default_rng(seed))
+    samples, first = _Samples(rows, right, counted, folds), ~rows.repeats
     count, rarer = int(first.sum()), min(float(right[first].sum()), float((1 - right[first]).sum()))
     names = len(set(tasks[first].tolist()))
     by_rate = samples.by_rate()
@@ -445,19 +441,20 @@ def fit_action_features(
             f"{LEAST_GROUPS} and {LEAST_OF_EACH}"
         )
         return samples.model(None, None, reason, by_rate)
-    penalty, logits = samples.choose_penalty()
-    confidence = np.zeros(len(right))
-    for test in samples.tests():
-        seen = first & ~test
-        slope, offset = fit_calibration(logits[seen], right[seen], counted[seen])
-        confidence[test] = probability(slope * logits[test] + offset)
+
+    def predictions(train: Mask, test: Mask) -> list[Floats]:
+        seen, others = train & first, rows.take(test)
+        own = rows.take(seen), right[seen], counted[seen]
+        return [ActionRegression.fit(*own, penalty).logits(others) for penalty in PENALTIES]
+
+    penalty, logits, confidence = cross_fit(predictions, PENALTIES, folds, right, counted * first)
     confidence = samples.cap(confidence)
     gain = float(np.average((by_rate - right) ** 2 - (confidence - right) ** 2, weights=counted))
     if gain <= 0:
         reason = f"out of fold its Brier score is not below that of the tools' rates (by {gain:.4f})"
         return samples.model(None, gain, reason, by_rate)
     slope, offset = fit_calibration(logits[first], right[first], counted[first])
-    regression = ActionRegression.fit(samples.rows.take(first), right[first], counted[first], penalty)
+    regression = ActionRegression.fit(rows.take(first), right[first], counted[first], penalty)
     calibrated = regression.model_copy(update={"calibration": CalibrationFields(slope=slope, offset=offset)})
     return samples.model(calibrated, gain, "", confidence)
 
@@ -467,15 +464,7 @@ class _Samples:
     rows: _Rows
     labels: Floats
     weights: Floats
-    tasks: Integers
-    folds: Integers
-
-    def tests(self) -> Iterator[Mask]:
-        """Yield for each fold which actions are in it."""
-        for fold in range(int(self.folds.max()) + 1):
-            test = self.folds == fold
-            if not test.all():
-                yield test
+    folds: Places
 
     def rates(self, kept: Mask) -> dict[str, float]:
         """Return the rate of each tool among some actions; where only repeated calls are known of one, the mean of all."""
@@ -489,7 +478,7 @@ class _Samples:
 
     def by_rate(self) -> Floats:
         confidence = np.zeros(len(self.labels))
-        for test in self.tests():
+        for test in fold_masks(self.folds):
             rates = self.rates(~test)
             confidence[test] = [rates.get(tool, min(rates.values())) for tool in self.rows.tools[test].tolist()]
         return self.cap(confidence)
@@ -501,23 +490,10 @@ class _Samples:
     def cap(self, confidence: Floats) -> Floats:
         """Return the confidence of each action, but for a repeated call at most the rate of those in other tasks."""
         capped = confidence.copy()
-        for test in self.tests():
+        for test in fold_masks(self.folds):
             repeats = test & self.rows.repeats
             capped[repeats] = np.minimum(confidence[repeats], self.repeat_rate(~test))
         return capped
-
-    def choose_penalty(self) -> tuple[float, Floats]:
-        """Return the penalty with the least log-loss out of fold, and its log-odds. Repeated calls count in neither."""
-        first = ~self.rows.repeats
-        logits = np.zeros((len(PENALTIES), len(self.labels)))
-        for test in self.tests():
-            seen, others = first & ~test, self.rows.take(test)
-            for row, penalty in zip(logits, PENALTIES, strict=True):
-                fitted = ActionRegression.fit(self.rows.take(seen), self.labels[seen], self.weights[seen], penalty)
-                row[test] = fitted.logits(others)
-        losses = (np.logaddexp(0.0, logits) - self.labels * logits) @ (self.weights * first)
-        best = int(np.argmin(losses))
-        return PENALTIES[best], logits[best]
 
     def model(
         self, regression: ActionRegression | None, gain: float | None, reason: str, confidence: Floats

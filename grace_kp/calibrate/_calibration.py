@@ -23,7 +23,7 @@ from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._risk import OVERALL, Promise, allowed_thresholds, tool_thresholds
-from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, independent, json_form
+from grace_kp.calibrate._samples import FOLDS, fold_masks, group_folds, group_numbers, independent, json_form
 from grace_kp.confidence import PROFILES, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 
@@ -170,13 +170,12 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
     """
     groups, notes = _tasks(labelled)
     held = held_back(groups, holdout, seed)
-    rows = LabelledRows(labelled, groups, promise.moment, seed)
     if not holdout:
         notes.append(APPROXIMATE)
     if promise.moment == "action":
         notes.append(_ACTIONS)
     try:
-        found = rows.held_back(held, seed) if holdout else rows.cross_validated(seed)
+        found = predict_others(labelled, groups, promise.moment, held, seed)
     except ValueError as error:
         split = (
             f"of {len(groups):,} labelled runs, {int(held.sum()):,} are held back to choose the thresholds; a holdout of 0 holds none back"
@@ -185,12 +184,11 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
         )
         raise ValueError(f"{error} ({split})") from None
     sample = {
-        "runs": len(groups), "tasks": len(set(groups)), "share_correct": float(rows.labels.mean()),
+        "runs": len(groups), "tasks": len(set(groups)), "share_correct": float(np.mean(labelled.labels)),
         "fitted_runs": found.profile.fitted_on["runs"], "fitted_tasks": found.profile.fitted_on["tasks"],
         "sources": dict(Counter(labelled.sources)), "left_out": dict(labelled.left_out),
     }  # fmt: skip
-    kinds = [_kinds(rows.documents[place]) for place in found.places.tolist()]
-    return found.calibration(promise, sample, notes, kinds, holdout)
+    return found.calibration(promise, sample, notes, holdout)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,6 +204,8 @@ class Tested:
     groups: list[Any]
     weights: Floats
     seed: int
+    kinds: Sequence[Mapping[str, str]]
+    """The kinds of each of the tested by name, such as its source, to be assessed on their own, too."""
     audited: Mask | None = None
     """Which labels may enter a promise; None: all of them."""
 
@@ -219,7 +219,6 @@ class Tested:
         promise: Promise,
         sample: dict[str, Any],
         notes: Sequence[str],
-        kinds: Sequence[Mapping[str, str]],
         holdout: float,
         sure: RiskThresholds | None = None,
     ) -> Calibration:
@@ -227,7 +226,6 @@ class Tested:
 
         Args:
             sample: counts of what was labelled and fitted on.
-            kinds: the kinds of each of the tested, by name, to be assessed on their own, too.
             sure: the thresholds; None chooses them for all of the tested together.
         """
         sure = sure or self.thresholds(promise)
@@ -255,7 +253,7 @@ class Tested:
             promise=promise,
             thresholds=sure,
             assessments=assessments,
-            by_group=self.by_group(kinds),
+            by_group=self.by_group(),
             curves={name: self.curve(name, promise) for name in list(self.confidence)[:2]},
             sample={**sample, **assessed, "holdout": holdout, "seed": self.seed},
             notes=remarks,
@@ -295,10 +293,10 @@ class Tested:
             self.confidence[name], self.labels, groups=by, clusters=self.groups, weights=self.inverse, seed=self.seed
         )
 
-    def by_group(self, kinds: Sequence[Mapping[str, str]]) -> dict[str, Mapping[str, Assessment]]:
+    def by_group(self) -> dict[str, Mapping[str, Assessment]]:
         found: dict[str, Mapping[str, Assessment]] = {}
-        for kind in kinds[0]:
-            names = [each[kind] for each in kinds]
+        for kind in self.kinds[0]:
+            names = [each[kind] for each in self.kinds]
             common = [name for name, _ in Counter(names).most_common(MAX_GROUPS)]
             if len(common) > 1:
                 assessed = self.assess(LEARNED, [name if name in common else OTHERS for name in names]).by_group
@@ -360,71 +358,42 @@ def held_back(groups: Sequence[Any], holdout: float, seed: int = 0) -> Mask:
     return np.isin(numbers, order[: math.ceil(holdout * len(names))])
 
 
-class LabelledRows:
-    """Labelled runs with their features at one moment: at their end, or before an action of each that is drawn at random."""
+def predict_others(labelled: Labels, groups: Sequence[Any], moment: Moment, held: Mask, seed: int) -> Tested:
+    """Fit on the runs that are not held back, and predict the others; if none are, predict each by another profile, fitted without its task.
 
-    def __init__(self, labelled: Labels, groups: Sequence[Any], moment: Moment, seed: int) -> None:
-        random = np.random.default_rng(seed)
-        self.documents = [trace.to_dict() for trace in labelled.traces]
-        self._upto: list[int | None] = [None] * len(self.documents)
-        if moment == "action":
-            places = [action_places(run) for run in self.documents]
-            self._upto = [found[int(random.integers(len(found)))] for found in places]
-        self._rows = [
-            features(run, moment=moment, upto=upto) for run, upto in zip(self.documents, self._upto, strict=True)
-        ]
-        self._moment: Moment = moment
-        self.labels = np.asarray(labelled.labels, dtype=np.float64)
-        self._weights = np.asarray(labelled.weights, dtype=np.float64)
-        self._sources = labelled.sources
-        self._groups = list(groups)
+    At the moment of an action, one action of each run is drawn at random.
+    """
+    random = np.random.default_rng(seed)
+    documents = [trace.to_dict() for trace in labelled.traces]
+    upto: list[int | None] = [None] * len(documents)
+    if moment == "action":
+        upto = [places[int(random.integers(len(places)))] for places in map(action_places, documents)]
+    rows = [features(run, moment=moment, upto=place) for run, place in zip(documents, upto, strict=True)]
+    labels, weights = np.array(labelled.labels, dtype=np.float64), np.array(labelled.weights, dtype=np.float64)
 
-    def held_back(self, held: Mask, seed: int) -> Tested:
-        """Fit on the runs that are not held back, and predict the others."""
-        profile, learned, length = self._fit_and_predict(~held, held, seed)
-        return self._with_baselines(profile, held, learned, length, seed)
+    def fitted_on(train: Mask) -> CalibratedProfile:
+        runs, tasks, sources = (list(itertools.compress(each, train)) for each in (documents, groups, labelled.sources))
+        return fit(runs, labels[train].tolist(), tasks, weights=weights[train].tolist(), sources=sources, seed=seed)
 
-    def cross_validated(self, seed: int) -> Tested:
-        """Fit on all runs, and predict each by another profile, fitted without its task."""
-        everything = np.ones(len(self.labels), dtype=bool)
-        whole = self._fit(everything, seed)
-        numbers = group_numbers("groups", self._groups, len(self._groups))[0]
-        folds = group_folds(numbers, self.labels, FOLDS, np.random.default_rng(seed))
-        learned, length = np.zeros(len(folds)), np.zeros(len(folds))
-        for fold in range(int(folds.max()) + 1):
-            test = folds == fold
-            _, learned[test], length[test] = self._fit_and_predict(~test, test, seed)
-        return self._with_baselines(whole, everything, learned, length, seed)
-
-    def _fit_and_predict(self, train: Mask, test: Mask, seed: int) -> tuple[CalibratedProfile, Floats, Floats]:
-        profile = self._fit(train, seed)
-        seen, others = self._of(self._rows, train), self._of(self._rows, test)
+    tested, folds = held, [held]
+    if not held.any():
+        numbers = group_numbers("groups", groups, len(groups))[0]
+        folds = [*fold_masks(group_folds(numbers, labels, FOLDS, np.random.default_rng(seed)))]
+        tested = ~held
+    learned, length = np.zeros(len(rows)), np.zeros(len(rows))
+    for test in folds:
+        profile = fitted_on(~test)
+        others = list(itertools.compress(rows, test))
         # Rounded as `CalibratedProfile.confidence` rounds it, because gates compare that with the thresholds.
-        learned = np.array([round(profile.predict(row, moment=self._moment), 3) for row in others])
-        return profile, learned, length_confidences(seen, self.labels[train], self._weights[train], others)
-
-    def _fit(self, train: Mask, seed: int) -> CalibratedProfile:
-        return fit(
-            self._of(self.documents, train),
-            self.labels[train].tolist(),
-            self._of(self._groups, train),
-            weights=self._weights[train].tolist(),
-            sources=self._of(self._sources, train),
-            seed=seed,
-        )
-
-    def _with_baselines(
-        self, profile: CalibratedProfile, tested: Mask, learned: Floats, length: Floats, seed: int
-    ) -> Tested:
-        places = np.flatnonzero(tested)
-        formula = [formula_confidence(self.documents[i], self._upto[i], self._rows[i]) for i in places.tolist()]
-        confidence = {LEARNED: learned, FORMULA: np.array(formula), LENGTH: length.round(3)}
-        groups = self._of(self._groups, tested)
-        return Tested(profile, places, confidence, self.labels[tested], groups, self._weights[tested], seed)
-
-    @staticmethod
-    def _of(values: Sequence[Any], mask: Mask) -> list[Any]:
-        return [values[place] for place in np.flatnonzero(mask).tolist()]
+        learned[test] = [round(profile.predict(row, moment=moment), 3) for row in others]
+        seen = list(itertools.compress(rows, ~test))
+        length[test] = length_confidences(seen, labels[~test], weights[~test], others).round(3)
+    places = np.flatnonzero(tested)
+    formula = np.array([formula_confidence(documents[place], upto[place], rows[place]) for place in places.tolist()])
+    confidence = {LEARNED: learned[tested], FORMULA: formula, LENGTH: length[tested]}
+    profile = profile if held.any() else fitted_on(tested)
+    tasks, kinds = list(itertools.compress(groups, tested)), [_kinds(documents[place]) for place in places.tolist()]
+    return Tested(profile, places, confidence, labels[tested], tasks, weights[tested], seed, kinds)
 
 
 def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
