@@ -16,8 +16,7 @@ from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._fit import fit
 from grace_kp.calibrate._gated import provenance
 from grace_kp.calibrate._head import Explanation, Part, ProfileFileError
-from grace_kp.calibrate._label_sources import Label
-from grace_kp.calibrate._labels import LabelledRun, Labels, labels, read_labelled, thin
+from grace_kp.calibrate._labels import Label, LabelledRun, Labels, labels, read_labelled, thin
 from grace_kp.calibrate._monitor import Alarm, Monitor
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._replay import ReplayPolicy, replay

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from grace_kp.calibrate._action_labels import ActionLabels
-from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, mapping_in, task_of
+from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, listed, mapping_in, task_of
 from grace_kp.calibrate._head import (
     FLAT,
     CalibrationFields,
@@ -108,7 +108,7 @@ class ActionModel:
         """Return a sentence if there were no labelled actions of the tool, and one if there were none of the agent's model."""
         compared = (("tool", action.tool, self.tools), ("model of the agent", action.model, self.models))
         return tuple(
-            f"the {word} is {repr(name)[:80] if name else 'not recorded'}; the confidence in actions was fitted on {_names(known)}"
+            f"the {word} is {repr(name)[:80] if name else 'not recorded'}; the confidence in actions was fitted on {listed(known, UNSTATED)}"
             for word, name, known in compared
             if name not in known
         )
@@ -170,12 +170,8 @@ class ActionModel:
         return self.rates.get(action.tool, min(self.rates.values()))
 
 
+UNSTATED = "actions that state none"
 _REPEATS = ACTION_FEATURES.index("repeats")
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) if name else "actions that state none" for name in names[:MAX_SHOWN])
-    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown
 
 
 def _log_odds(chance: float) -> float:

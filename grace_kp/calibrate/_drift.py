@@ -31,7 +31,7 @@ LEAST_SHIFT = 0.2
 """Smaller shifts are not reported, however certain they are. Among differences of means 0.2 standard deviations count as small (Cohen 1988)."""
 ALPHA = 0.05
 SHOWN = 5
-KINDS = (("agents", "agent"), ("models", "model"), ("tools", "tool"))
+KINDS = ("agents", "models", "tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ class DriftReport(JsonRecord):
         lines = [
             f"{self.n:,} runs of {self.tasks:,} tasks, compared with the {self.fitted_runs:,} that the profile was fitted on."
         ]
-        for kind, word in KINDS:
+        for kind in KINDS:
             lines += [
-                f"New {word} {name!r} in {runs:,} runs ({runs / self.n:.0%})."
+                f"New {kind[:-1]} {name!r} in {runs:,} runs ({runs / self.n:.0%})."
                 for name, runs in list(self.new.get(kind, {}).items())[:SHOWN]
             ]
         for feature in self.shifted[:SHOWN]:
@@ -158,12 +158,13 @@ def _standard_errors(rows: Floats, tasks: Sequence[str], fitted_runs: int, fitte
 def _new_names(
     profile: CalibratedProfile, runs: Sequence[Mapping[str, Any] | ReasoningTrace]
 ) -> dict[str, dict[str, int]]:
-    found: dict[str, Counter[str]] = {kind: Counter() for kind, _ in KINDS}
+    found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     for run in runs:
-        for kind, names in facts_of(run).items():
+        facts = facts_of(run)
+        for kind in KINDS:
             known = profile.fitted_on.get(kind) or ()
             # A profile that was fitted on runs without, say, model names cannot tell which are new.
-            found[kind].update(name for name in names if known and name not in known)
+            found[kind].update(name for name in facts[kind] if known and name not in known)
     return {kind: dict(names.most_common()) for kind, names in found.items()}
 
 

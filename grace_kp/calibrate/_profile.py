@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from grace_kp.calibrate._actions import ActionFields, ActionModel
-from grace_kp.calibrate._facts import HASH_DIGITS, domain_of, facts_of, hash_of
+from grace_kp.calibrate._facts import HASH_DIGITS, KINDS, facts_of, hash_of, listed
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._head import (
     FLAT,
@@ -42,7 +42,6 @@ from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates, 
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
     from typing import NoReturn
 
     from grace_kp.calibrate._features import Moment
@@ -52,9 +51,6 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
     Trace = Mapping[str, Any] | ReasoningTrace
-
-
-MAX_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,16 +158,18 @@ class CalibratedProfile:
         Gated actions count as tools. A name that is missing is a difference, too: of agents, models or tools in `fitted_on`, or of the
         agent or the model in the run where `fitted_on` has some. Profiles of earlier versions state no domains; those are not compared.
         """
-        found = {**facts_of(document), "domains": [domain for domain in [domain_of(document)] if domain]}
+        found = facts_of(document)
         sentences = []
-        for kind, word in (("agents", "agent"), ("models", "model"), ("tools", "tool"), ("domains", "domain")):
+        for kind, word in KINDS.items():
             known = self.fitted_on.get(kind, found[kind] if kind == "domains" else None)
             if not isinstance(known, list | tuple) or (kind == "agents" and not known):
                 sentences.append(f"the profile does not state which {kind} it was fitted on")
             elif unknown := [name for name in found[kind] if name not in known]:
-                sentences.append(f"the {word} is now {_names(unknown)}; the profile was fitted on {_names(known)}")
+                sentences.append(
+                    f"the {word} is now {listed(unknown, UNNAMED)}; the profile was fitted on {listed(known, UNNAMED)}"
+                )
             elif known and not found[kind] and kind != "tools":  # a run may not have called a tool yet
-                sentences.append(f"the {word} is not recorded; the profile was fitted on {_names(known)}")
+                sentences.append(f"the {word} is not recorded; the profile was fitted on {listed(known, UNNAMED)}")
         return tuple(sentences)
 
     def was_fitted_on(self, trace: Trace) -> bool:
@@ -283,11 +281,7 @@ def _number(text: str) -> float:
     return int(value) if value.is_integer() else value
 
 
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:MAX_SHOWN]) or "runs that name none"
-    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown
-
-
+UNNAMED = "runs that name none"
 Hash = Annotated[str, Field(pattern=f"^[0-9a-f]{{{HASH_DIGITS}}}$")]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from grace_kp.calibrate._comparison import Share, cut_text
 from grace_kp.calibrate._gated import gated_actions, grace_of
-from grace_kp.calibrate._label_sources import is_standing
+from grace_kp.calibrate._labels import is_standing
 from grace_kp.calibrate._samples import JsonRecord
 from grace_kp.pages import count_text
 
