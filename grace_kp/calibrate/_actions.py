@@ -31,7 +31,16 @@ from grace_kp.calibrate._head import (
     StrictFields,
 )
 from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, cross_fit, fit_calibration, fit_logistic, probability
-from grace_kp.calibrate._samples import FOLDS, fold_masks, group_folds, group_numbers, json_form, units, weights_of
+from grace_kp.calibrate._samples import (
+    FOLDS,
+    check_lengths,
+    fold_masks,
+    group_folds,
+    group_numbers,
+    json_form,
+    units,
+    weights_of,
+)
 from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, Thresholds, history_of_document
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFile, read_decisions
@@ -346,7 +355,7 @@ def fit_actions(
             action is named by the id of its decision, or by its position in `grace.decisions`.
         groups: the task of each run; None takes the task id that the run names, or else its objective.
         weights: how much the labels of each run count; None counts each once.
-        seed: of the folds.
+        seed: of the folds of the cross-validation.
 
     Raises:
         ValueError: the lengths differ, an action is not in its run, or a label or weight is unusable.
@@ -367,9 +376,7 @@ def _entries_of(
     runs: Sequence[Trace], labels: Sequence[Any], groups: Sequence[Hashable] | None, weights: Sequence[float]
 ) -> Iterator[tuple[Any, str | int, float, float, Hashable]]:
     """Yield run, action, label, weight and task of each labelled action."""
-    for name, values in (("labels", labels), ("groups", runs if groups is None else groups), ("weights", weights)):
-        if len(values) != len(runs):
-            raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    check_lengths("run", len(runs), labels=labels, groups=groups, weights=weights)
     for place, (run, stated, weight) in enumerate(zip(runs, labels, weights, strict=True)):
         if not isinstance(stated, Mapping) or not (hasattr(run, "get") or hasattr(run, "to_dict")):
             raise ValueError(
@@ -419,9 +426,7 @@ def fit_action_features(
         ValueError: the lengths differ, or a label or weight is unusable.
     """
     right = units("labels", labels)
-    for name, entries in (("labels", right), ("groups", groups)):
-        if len(entries) != len(actions):
-            raise ValueError(f"there are {len(actions):,} actions and {len(entries):,} {name}; each action needs one")
+    check_lengths("action", len(actions), labels=right, groups=groups)
     if not len(actions):
         raise ValueError("there are no labelled actions to fit a confidence on")
     counted = np.ones(len(right)) if weights is None else weights_of(weights, len(right))

@@ -135,7 +135,12 @@ def drift(
         for name, (shift, centre, scale, p) in zip(head.columns.names, figures, strict=True)
     ]
     columns.sort(key=lambda column: (-column.shifted, -abs(column.shift)))
-    return DriftReport(len(runs), len(set(names)), moment, tuple(columns), _new_names(profile, runs), head.runs)
+    new, facts = {}, [facts_of(run) for run in runs]
+    for kind in KINDS:
+        known = profile.fitted_on.get(kind)  # of runs without, say, model names it is not known which are new
+        unknown = Counter(name for each in facts for name in each[kind] if known and name not in known)
+        new[kind] = dict(unknown.most_common())
+    return DriftReport(len(runs), len(set(names)), moment, tuple(columns), new, head.runs)
 
 
 def _standard_errors(rows: Floats, tasks: Sequence[str], fitted_runs: int, fitted_per_task: float) -> Floats:
@@ -153,19 +158,6 @@ def _standard_errors(rows: Floats, tasks: Sequence[str], fitted_runs: int, fitte
     effect, fitted_effect = 1 + (count / groups - 1) * correlation, 1 + (fitted_per_task - 1) * correlation
     errors: Floats = np.sqrt(fitted_effect / fitted_runs + effect * variance / count)
     return errors
-
-
-def _new_names(
-    profile: CalibratedProfile, runs: Sequence[Mapping[str, Any] | ReasoningTrace]
-) -> dict[str, dict[str, int]]:
-    found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    for run in runs:
-        facts = facts_of(run)
-        for kind in KINDS:
-            known = profile.fitted_on.get(kind) or ()
-            # A profile that was fitted on runs without, say, model names cannot tell which are new.
-            found[kind].update(name for name in facts[kind] if known and name not in known)
-    return {kind: dict(names.most_common()) for kind, names in found.items()}
 
 
 def _holm(p_values: Sequence[float]) -> list[float]:

@@ -26,7 +26,7 @@ from grace_kp.calibrate._features import features
 from grace_kp.calibrate._head import Columns, Head, matrix_of
 from grace_kp.calibrate._logistic import cross_fit, fit_calibration, fit_logistic
 from grace_kp.calibrate._profile import CalibratedProfile, OutOfFold
-from grace_kp.calibrate._samples import FOLDS, group_folds, units, weights_of
+from grace_kp.calibrate._samples import FOLDS, check_lengths, group_folds, units, weights_of
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
@@ -89,11 +89,7 @@ def fit(
         if not hasattr(run, "get") and not hasattr(run, "to_dict"):
             raise ValueError(f"a run must be a ReasoningTrace or its dict form: run {place} is {brief(run)}")
     correct = units("labels", labels)
-    if len(correct) != len(runs):
-        raise ValueError(f"there are {len(runs):,} runs and {len(correct):,} labels; each run needs a label")
-    for name, values in (("groups", groups), ("weights", weights), ("sources", sources)):
-        if values is not None and len(values) != len(runs):
-            raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    check_lengths("run", len(runs), labels=correct, groups=groups, weights=weights, sources=sources)
     counted = np.ones(len(runs)) if weights is None else weights_of(weights, len(runs))
     _check_counts(correct)
     notes: list[str] = []

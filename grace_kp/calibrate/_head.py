@@ -206,6 +206,8 @@ LEAST_RUNS = 5
 TAIL = 0.05
 """Share of the runs at each end of a feature whose values count as the value where that end begins."""
 FLAT = 1e-9
+FIGURES = ("fill", "centre", "scale", "low", "high")
+"""The fields of `Columns` that are saved, apart from the names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,7 +292,7 @@ class Columns:
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the JSON form, one object per column."""
-        figures = {name: getattr(self, name).tolist() for name in ("fill", "centre", "scale", "low", "high")}
+        figures = {name: getattr(self, name).tolist() for name in FIGURES}
         return [
             {"name": name, **{figure: values[place] for figure, values in figures.items()}}
             for place, name in enumerate(self.names)

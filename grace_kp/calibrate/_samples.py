@@ -10,7 +10,7 @@ import numpy as np
 from grace_kp.errors import check_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -77,6 +77,13 @@ def samples(confidence: Iterable[Any], correct: Iterable[Any]) -> tuple[Floats, 
     if not len(scores):
         raise ValueError("confidence and correct must hold at least one label (got none)")
     return scores, labels
+
+
+def check_lengths(noun: str, count: int, **entries: Sequence[Any] | Floats | None) -> None:
+    """Refuse lists that do not have an entry for each of some runs or actions; None is none."""
+    for name, values in entries.items():
+        if values is not None and len(values) != count:
+            raise ValueError(f"there are {count:,} {noun}s and {len(values):,} {name}; each {noun} needs an entry")
 
 
 def group_numbers(name: str, groups: Iterable[Any], n: int) -> tuple[Places, list[Any]]:
