@@ -127,13 +127,12 @@ class ReplayPolicy:
             return None
         if isinstance(value, cls):
             return value
-        if isinstance(value, Thresholds):
-            return cls(thresholds=value)
         if isinstance(value, str | Path):
-            return cls(profile=_load_profile(value))
+            value = _load_profile(value)
         if callable(getattr(value, "calculate", None)):
             return cls(profile=cast("Profile", value))
-        if isinstance(thresholds := getattr(value, "thresholds", None), Thresholds):
+        thresholds = value if isinstance(value, Thresholds) else getattr(value, "thresholds", None)
+        if isinstance(thresholds, Thresholds):
             return cls(thresholds=thresholds)
         raise TypeError(
             "a policy is 'recorded', a ReplayPolicy, a Thresholds, a RiskThresholds, a profile, its name or its file, "
