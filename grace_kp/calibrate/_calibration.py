@@ -17,16 +17,17 @@ import numpy as np
 
 from grace_kp.calibrate._actions import NO_ARGUMENTS, fit_action_features, recorded_features
 from grace_kp.calibrate._assess import assess, predictors_of, threshold_counts
-from grace_kp.calibrate._facts import document_of, facts_of, fitted_facts, hash_of
+from grace_kp.calibrate._facts import document_of, facts_of, fitted_facts, hash_of, list_in, mapping_in
 from grace_kp.calibrate._features import FEATURES, Moment, features, finished_calls, transcript_of
 from grace_kp.calibrate._fit import PENALTIES, action_places, fit
+from grace_kp.calibrate._gated import judged_factors
 from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._risk import OVERALL, Promise, allowed_thresholds, strictest, tool_thresholds
 from grace_kp.calibrate._samples import FOLDS, fold_masks, group_folds, group_numbers, independent, json_form
-from grace_kp.confidence import PROFILES, Thresholds, factors_from_trace
+from grace_kp.confidence import PROFILES, Thresholds
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
@@ -311,22 +312,15 @@ class Tested:
         return tuple(zip((reached / reached[-1]).tolist(), (wrong / of).tolist(), strict=True))
 
 
-def formula_confidence(document: Mapping[str, Any], upto: int | None, seen: Features) -> float:
+def formula_confidence(document: Mapping[str, Any], upto: int | None) -> float:
     """Return the confidence of a run by the formula `grace`, 0 to 1."""
+    grace = mapping_in(document, "grace")
+    evaluation = grace.get("evaluation")
     if upto is not None:
         calls = finished_calls(transcript_of(document, has_ended=False, upto=upto))
-        recorded = isinstance((document.get("grace") or {}).get("calls"), list)
-        document = {"steps": (document.get("steps") or [])[:upto], "grace": {"calls": calls} if recorded else {}}
-    factors = factors_from_trace(document)
-    values = seen.as_dict()
-    own, coverage, agreement = (values[name] for name in ("self_evaluation", "coverage", "agreement"))
-    if own is not None:
-        factors = replace(factors, llm_self_confidence=own, self_evaluated=True)
-    if coverage is not None:
-        factors = replace(factors, query_coverage=coverage, coverage_evaluated=True)
-    if agreement is not None and factors.source_count > 1:
-        factors = replace(factors, source_agreement=agreement, agreement_evaluated=True)
-    return PROFILES["grace"].calculate(factors).score
+        recorded, evaluation = isinstance(grace.get("calls"), list), None
+        document = {"steps": list_in(document, "steps")[:upto], "grace": {"calls": calls} if recorded else {}}
+    return PROFILES["grace"].calculate(judged_factors(document, evaluation, cautious=False)).score
 
 
 def length_confidences(
@@ -383,7 +377,7 @@ def predict_others(labelled: Labels, groups: Sequence[Any], moment: Moment, held
         seen = list(itertools.compress(rows, ~test))
         length[test] = length_confidences(seen, labels[~test], weights[~test], others).round(3)
     places = np.flatnonzero(tested)
-    formula = np.array([formula_confidence(documents[place], upto[place], rows[place]) for place in places.tolist()])
+    formula = np.array([formula_confidence(documents[place], upto[place]) for place in places.tolist()])
     confidence = {LEARNED: learned[tested], FORMULA: formula, LENGTH: length[tested]}
     profile = profile if held.any() else fitted_on(tested)
     tasks, kinds = list(itertools.compress(groups, tested)), [_kinds(documents[place]) for place in places.tolist()]

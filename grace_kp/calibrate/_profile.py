@@ -37,6 +37,7 @@ from grace_kp.calibrate._head import (
     StrictFields,
 )
 from grace_kp.calibrate._logistic import Logistic
+from grace_kp.calibrate._risk import LEVELS
 from grace_kp.confidence import PROFILES, ConfidenceScore, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates, write_whole
@@ -381,7 +382,7 @@ def _read_fields(path: Path) -> tuple[SourceFile, _Profile]:
 def _check_thresholds(source: SourceFile, fields: _Profile) -> None:
     """Refuse thresholds that are incomplete, whose missing levels would be milder defaults, or that differ from the thresholds of the promise."""
     stated, promise = fields.thresholds, fields.promise
-    missing = [name for name in ("silent", "notify", "confirm") if stated is not None and name not in stated]
+    missing = [name for name in LEVELS if stated is not None and name not in stated]
     if missing:
         raise source.error(f"must state every level; {missing[0]} is missing", ("thresholds",))
     if promise is not None and (stated is None or promise.thresholds != stated):
