@@ -361,7 +361,7 @@ def fit_actions(
         entries = [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
     else:
         entries = list(_entries_of(runs, labels or [None] * len(runs), groups, weights or [1.0] * len(runs)))
-    documents = {id(run): document_of(run) for run, *_ in entries}
+    documents = {name: document_of(run) for name, run in {id(run): run for run, *_ in entries}.items()}
     actions = [recorded_features(documents[id(run)], action) for run, action, *_ in entries]
     _, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
     model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)

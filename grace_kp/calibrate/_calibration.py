@@ -490,11 +490,10 @@ def calibrate_actions(
 
 def _features_of(labelled: ActionLabels) -> tuple[list[LabelledAction], list[ActionFeatures], dict[str, int]]:
     """Return the labelled actions with their features, and what was left out because too little of it is recorded."""
-    documents: dict[int, Mapping[str, Any]] = {}
+    traces = {id(each.trace): each.trace for each in labelled.actions}
+    documents = {name: document_of(trace) for name, trace in traces.items()}
     actions, rows, left_out = [], [], Counter(labelled.left_out)
     for each in labelled.actions:
-        if id(each.trace) not in documents:
-            documents[id(each.trace)] = document_of(each.trace)
         try:
             rows.append(recorded_features(documents[id(each.trace)], each.position))
             actions.append(each)
