@@ -445,7 +445,8 @@ def calibrate_actions(
     held = held_back(groups, holdout, seed)
     if held.all():
         raise ValueError(
-            f"all {len(set(groups)):,} tasks are held back to choose the thresholds; label actions of more, or hold none back"
+            f"{'the only task is' if len(set(groups)) == 1 else 'all tasks are'} held back to choose the thresholds; label actions in more tasks, "
+            "or use a holdout of 0"
         )
     is_tested = held if holdout else ~held
     fitted, tested = list(itertools.compress(actions, ~held)), list(itertools.compress(actions, is_tested))
