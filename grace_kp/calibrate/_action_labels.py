@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.calibrate._labels import (
     UNFINISHED,
+    Kin,
     Label,
     LabelledRun,
     accept_labels,
     checked_sources,
-    group_of,
     is_standing,
+    kin_of,
     objects_in,
     read_label,
     runs_of,
+    unit_of,
     weigh_label,
 )
 from grace_kp.errors import InvalidRecord
@@ -58,7 +60,7 @@ class LabelledAction:
     weight: float
     """Number of actions that this one represents: 1 / the probability that it would be labelled."""
     group: str
-    """The task. Actions of one task belong together in cross-validation and in a promise."""
+    """The task, else the session, else the objective of the outermost run. Actions of one belong together in cross-validation and in a promise."""
     is_audited: bool
     """Whether the label may enter a promise: its probability is known, and no check, reversal, program or imported file states it."""
 
@@ -121,14 +123,23 @@ def action_labels(
         InvalidRecord: the file cannot be opened. A run in it that cannot be read is left out and counted.
     """
     wanted = checked_sources(sources)
-    found, left_out = list[LabelledAction](), Counter[str]()
+    found, left_out, kin = list[LabelledAction](), Counter[str](), dict[str, Kin]()
     for run in runs_of(store, conditions, read_actions):
-        for action in [run] if isinstance(run, str) else _actions_of(run, wanted, volunteered=volunteered):
+        if isinstance(run, str):
+            left_out[run] += 1
+            continue
+        trace = run.trace if isinstance(run, LabelledRun) else run
+        kin[trace.id] = kin_of(trace)
+        for action in _actions_of(trace, wanted, volunteered=volunteered):
             if isinstance(action, str):
                 left_out[action] += 1
             else:
                 found.append(action)
-    return ActionLabels(found, dict(left_out))
+    if any(each.around and each.around not in kin for each in kin.values()) and conditions:  # it does not meet them
+        runs = runs_of(store, {}, read_actions)
+        kin.update((run.id, kin_of(run)) for run in runs if isinstance(run, ReasoningTrace) and run.id not in kin)
+    actions = [replace(each, group=unit_of(each.trace, kin.get)) for each in found]
+    return ActionLabels(actions, dict(left_out))
 
 
 def read_actions(source: Any, *, name: str | None = None) -> Iterator[ReasoningTrace | InvalidRecord]:
@@ -142,11 +153,10 @@ def read_actions(source: Any, *, name: str | None = None) -> Iterator[ReasoningT
 
 
 def _actions_of(
-    run: ReasoningTrace | LabelledRun, sources: tuple[str, ...] | None, *, volunteered: bool
+    trace: ReasoningTrace, sources: tuple[str, ...] | None, *, volunteered: bool
 ) -> Iterator[LabelledAction | str]:
-    """Yield each labelled action of a run; for one without a label, the reason."""
-    trace = run.trace if isinstance(run, LabelledRun) else run
-    grace, group = trace.grace or {}, group_of(trace)
+    """Yield each labelled action of a run, without its group; for one without a label, the reason."""
+    grace = trace.grace or {}
     if waits(grace.get("status")):
         yield UNFINISHED
         return
@@ -166,7 +176,7 @@ def _actions_of(
         is_for_fits = source in {CHECK, REVERSAL} or source.startswith(IMPORT) or bool(stated_by.get(PROGRAM))
         is_audited = isinstance(audited, Label) and not is_for_fits
         about = (trace, place, name, decision.action)
-        yield LabelledAction(*about, label.correct, source, label.weight, group, is_audited)
+        yield LabelledAction(*about, label.correct, source, label.weight, "", is_audited)
 
 
 def _answer_to(decision: DecisionRecord) -> tuple[str, str | None] | None:

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from grace_kp.calibrate._action_labels import ActionLabels
-from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, listed, mapping_in, task_of
+from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, listed, mapping_in
 from grace_kp.calibrate._head import (
     FLAT,
     CalibrationFields,
@@ -30,6 +30,7 @@ from grace_kp.calibrate._head import (
     Share,
     StrictFields,
 )
+from grace_kp.calibrate._labels import unit_of
 from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, cross_fit, fit_calibration, fit_logistic, probability
 from grace_kp.calibrate._samples import (
     FOLDS,
@@ -353,7 +354,7 @@ def fit_actions(
         runs: traces, or their dict forms; or the `ActionLabels` that `action_labels` returns, alone.
         labels: for each run a mapping from its actions to whether they were right: bools, numbers from 0 to 1, or None for no label. An
             action is named by the id of its decision, or by its position in `grace.decisions`.
-        groups: the task of each run; None takes the task id that the run names, or else its objective.
+        groups: the task of each run; None takes the task id of the outermost run around it, else its session, else its objective.
         weights: how much the labels of each run count; None counts each once.
         seed: of the folds of the cross-validation.
 
@@ -377,12 +378,13 @@ def _entries_of(
 ) -> Iterator[tuple[Any, str | int, float, float, Hashable]]:
     """Yield run, action, label, weight and task of each labelled action."""
     check_lengths("run", len(runs), labels=labels, groups=groups, weights=weights)
+    known = {str(run.get("id") if isinstance(run, Mapping) else getattr(run, "id", "")): run for run in runs}
     for place, (run, stated, weight) in enumerate(zip(runs, labels, weights, strict=True)):
         if not isinstance(stated, Mapping) or not (hasattr(run, "get") or hasattr(run, "to_dict")):
             raise ValueError(
                 f"run {place} must be a trace with a mapping from actions to labels (got {brief(run)} and {brief(stated)})"
             )
-        task = task_of(run) if groups is None else groups[place]
+        task = unit_of(run, known.get) if groups is None else groups[place]
         yield from ((run, action, label, weight, task) for action, label in stated.items() if label is not None)
 
 

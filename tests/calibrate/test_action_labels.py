@@ -156,6 +156,32 @@ def test_runs_of_a_store_and_of_its_path(tmp_path):
         cal.action_labels([], domain="x")
 
 
+def test_a_tree_of_runs_and_a_session_are_one_group():
+    """Also where the runs between are not labelled, or do not meet the conditions; a task id comes before a session."""
+
+    def nested(number, **fields):
+        around = {"parent": {"trace_id": f"kp:trace:{number - 1}", "call_id": "c"}} if number else {}
+        return document(str(number), decisions=[edited()] if number in (0, 3) else [], **(around | fields))
+
+    def groups(*runs):
+        return cal.action_labels([*runs]).groups
+
+    tree = [nested(number) for number in range(4)]
+    assert 1 == len(set(groups(*tree))) == len(set(groups(*tree[::-1])))
+    first, second, other = (document(name, decisions=[edited()], session=name[0]) for name in ("s1", "s2", "t1"))
+    assert ["session=s", "session=s", "session=t"] == groups(first, second, other)
+    assert ["session=s"] * 2 == groups(nested(0, session="s"), nested(1), nested(2), nested(3))
+    tasks = [document(name, decisions=[edited()], session=name, metadata={"task_id": 7}) for name in "ab"]
+    assert ["task_id=7"] * 2 == groups(*tasks)
+    loop = [nested(3), nested(0, parent={"trace_id": "kp:trace:3"})]
+    assert 2 == len(groups(*loop))
+
+    store = open_store("memory:")
+    put(store, *(nested(number, tags=[] if number in (1, 2) else ["kept"]) for number in range(4)))
+    found = cal.action_labels(store, tags=["kept"])
+    assert (2, 1) == (len(found.actions), len(set(found.groups)))
+
+
 def chat(*actions, **fields):
     def call(name, text):
         return {"id": "c", "type": "function", "function": {"name": name, "arguments": text}}
