@@ -30,7 +30,7 @@ from grace_kp.calibrate._labels import (
 from grace_kp.errors import InvalidRecord
 from grace_kp.levels import waits
 from grace_kp.record import NOT_CAPTURED
-from grace_kp.store import ACTION_FIELD, CHECK, FIELD, IMPORT, PROGRAM, REVERSAL, action_name
+from grace_kp.store import ACTION_FIELD, CHECK, FIELD, IMPORT, PROGRAM, REVERSAL, named_decisions
 from grace_kp.trace import ReasoningTrace, read_runs
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class LabelledAction:
 
     trace: ReasoningTrace = field(repr=False)
     position: int
-    """Its place in `trace.decisions`."""
+    """Its position in `grace.decisions`, with the entries that cannot be read."""
     id: str
     """The id of its decision; its number in the run, from 1 on, in traces of earlier versions."""
     tool: str
@@ -72,7 +72,7 @@ class LabelledAction:
 
 @dataclass(frozen=True, slots=True)
 class ActionLabels:
-    """Labelled actions. It unpacks to the traces, and for each the labels of its actions by their place in `trace.decisions`."""
+    """Labelled actions. It unpacks to the traces, and for each the labels of its actions by their position in `grace.decisions`."""
 
     actions: list[LabelledAction] = field(default_factory=list)
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -160,23 +160,48 @@ def _actions_of(
     if waits(grace.get("status")):
         yield UNFINISHED
         return
-    stated = [entry for name in (ACTION_FIELD, FIELD) for entry in objects_in(grace, name) if "action" in entry]
     # A program that runs again decides on a call again. Only the last entry states its outcome.
-    decisions = {action_name(decision.data, place): (place, decision) for place, decision in enumerate(trace.decisions)}
+    decisions = {name: (place, decision) for place, name, decision in named_decisions(trace)}
     for name, (place, decision) in decisions.items():
-        answer = None if grace.get("imported") else _answer_to(decision)
-        own = [] if answer is None else [{"correct": False, "source": answer[0], "by": answer[1], "action": name}]
-        accepted, reason = accept_labels([*own, *stated], grace.get("user"), sources, name)
-        audited = weigh_label(accepted, [decision.data], volunteered=False) if accepted else reason
-        label = weigh_label(accepted, [decision.data], volunteered=True) if accepted and volunteered else audited
-        if not isinstance(label, Label):
+        label = label_of_action(grace, decision, name, sources, volunteered=volunteered)
+        if isinstance(label, str):
             yield label
             continue
-        source, stated_by = label.source, accepted[-1][1]
-        is_for_fits = source in {CHECK, REVERSAL} or source.startswith(IMPORT) or bool(stated_by.get(PROGRAM))
-        is_audited = isinstance(audited, Label) and not is_for_fits
         about = (trace, place, name, decision.action)
-        yield LabelledAction(*about, label.correct, source, label.weight, "", is_audited)
+        yield LabelledAction(*about, label.correct, label.source, label.weight, "", label.is_audited)
+
+
+def label_of_action(
+    grace: Mapping[str, Any],
+    decision: DecisionRecord,
+    name: str,
+    sources: tuple[str, ...] | None = None,
+    *,
+    volunteered: bool = True,
+) -> Label | str:
+    """Return the label of an action of a run, or why it has none; see `action_labels`.
+
+    Args:
+        grace: what the run's trace holds under `grace`.
+        decision: about the action.
+        name: of the decision in labels.
+        sources: the accepted sources.
+        volunteered: as for `action_labels`.
+    """
+    stated = [entry for field in (ACTION_FIELD, FIELD) for entry in objects_in(grace, field) if "action" in entry]
+    answer = _answer_to(decision)
+    own = [] if answer is None else [{"correct": False, "source": answer[0], "by": answer[1], "action": name}]
+    if grace.get("imported"):
+        # Whoever wrote the file may have written both. Earlier versions kept its labels as they were.
+        own, stated = [], [entry for entry in stated if str(entry.get("source")).startswith(IMPORT)]
+    accepted, reason = accept_labels([*own, *stated], grace.get("user"), sources, name)
+    if not accepted:
+        return reason
+    label = weigh_label(accepted, [decision.data], volunteered=volunteered)
+    if isinstance(label, str):
+        return label
+    is_for_fits = label.source in {CHECK, REVERSAL} or label.source.startswith(IMPORT) or accepted[-1][1].get(PROGRAM)
+    return replace(label, is_audited=False) if is_for_fits else label
 
 
 def _answer_to(decision: DecisionRecord) -> tuple[str, str | None] | None:

@@ -46,6 +46,7 @@ OTHER_SOURCE = "label of another source"
 OWN_USER = "label by the user of the run"
 UNWEIGHTED = "audit without a rate"
 UNFINISHED = "not finished"
+_UNASKED = ("silent", "notify")
 UNUSABLE = "unusable label"
 VOLUNTEERED = "not drawn for the audit"
 
@@ -59,6 +60,8 @@ class Label:
     source: str
     weight: float = 1.0
     """Number of runs that this one represents: 1 / the probability that it would be labelled."""
+    is_audited: bool = True
+    """Of an action, whether the label may enter a promise."""
 
 
 def checked_sources(sources: Iterable[str] | str | None) -> tuple[str, ...] | None:
@@ -140,7 +143,7 @@ def weigh_label(
         entry for _, entry in accepted if entry["source"] == AUDIT and (entry is newest or not entry.get(PROGRAM))
     ]
     entry = newest if "probability" in newest or not audits else audits[-1]
-    probability = entry.get("probability", 1.0)
+    probability, is_audited = entry.get("probability", 1.0), True
     if "probability" not in entry:
         drawn = audit_probability(decisions)
         audits_of_gates = [decision.get("audit") for decision in decisions]
@@ -149,9 +152,13 @@ def weigh_label(
             probability = drawn
         elif drawn is not None and drawn < 1 and not volunteered:
             return VOLUNTEERED
+        else:
+            # Without a draw it is not known how many others an action that nobody was asked about stands for.
+            runs_unasked = all(decision.get("level") in _UNASKED for decision in decisions)
+            is_audited = drawn == 1 or (drawn is None and not runs_unasked)
     if not is_unit(probability) or not probability:
         return UNWEIGHTED
-    return Label(correct, str(newest["source"]), 1.0 / probability)
+    return Label(correct, str(newest["source"]), 1.0 / probability, is_audited)
 
 
 def group_of(trace: ReasoningTrace | Mapping[str, Any]) -> str:
