@@ -21,6 +21,7 @@ from grace_kp.errors import GraceError, SettingsError, StoreError, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import attempt, note
+from grace_kp.runtime._profiles import digest_of
 from grace_kp.store import CHECK, PROGRAM, REVERSAL, action_name, mark_of, precedence
 
 if TYPE_CHECKING:
@@ -175,7 +176,8 @@ def watched_by(profile: object) -> dict[str, Any]:
         "fitted_at": fitted_on.get("fitted_at"),
         "moment": promise.get("moment", "action"),
         "fingerprint": _digest(to_dict()) if callable(to_dict) else "",
-        **({"unit": "action"} if promise.get("unit") == "action" else {}),
+        # Only the digest tells a profile from the same one with another confidence in actions.
+        **({"unit": "action", "digest": digest_of(profile)} if promise.get("unit") == "action" else {}),
     }
     thresholds = getattr(profile, "thresholds", None)
     if watched["moment"] == "end" and isinstance(thresholds, Thresholds):
@@ -372,6 +374,7 @@ def _reset(name: str, read: ReadStates) -> dict[str, str | None]:
 def _is_of(record: Mapping[str, Any], watched: Mapping[str, Any]) -> bool:
     """Return whether a decision or a confidence is that of the watched profile, and no fallback."""
     is_same = record.get("profile", watched["profile"]) == watched["profile"]
+    is_same &= record.get("profile_digest") == watched.get("digest", record.get("profile_digest"))
     return is_same and record.get("fitted_at") == watched["fitted_at"] and not record.get("fallback")
 
 

@@ -356,6 +356,18 @@ def test_a_deep_tree_of_runs_counts_once():
     assert (0, 1) == all_counts(promise)["*", "silent"]
 
 
+def test_a_monitor_of_actions_counts_those_of_this_very_profile():
+    """Another confidence in actions in it changes the digest, and neither its name nor when it was fitted."""
+    store, about_actions = open_store("memory:"), profile(promise={**PROMISE, "unit": "action"})
+    about_actions.digest = "sha256:1"
+    for run, digest in enumerate(("sha256:1", "sha256:2", None)):
+        put(store, document(run, decisions=[decision(id=f"pay {run}", profile_digest=digest)]))
+    promise = PromiseWatch(cal.Monitor({"silent": 0.05}), about_actions, lambda: store)
+    promise.refresh()
+    count_labels(store, [about_action(run, f"pay {run}", False) for run in range(3)])
+    assert (0, 1) == all_counts(promise)["*", "silent"]
+
+
 def test_the_label_of_an_action_is_displaced_by_a_better_one_of_this_action():
     """Not by one of another action of the session, whoever states it. A program counts only where it states an error."""
     store = open_store("memory:")
