@@ -333,6 +333,8 @@ class ActionFields(StrictFields):
             regression.tools.keys() <= self.rates.keys() and regression.models.keys() <= set(self.models)
         ):
             raise ValueError("the regression must be of the tools and models that are stated")
+        if not self.thresholds.keys() <= self.rates.keys():
+            raise ValueError("thresholds must be of tools that are stated")
         for tool, stated in self.thresholds.items():
             if set(stated) != set(LEVELS):
                 raise ValueError(f"the thresholds of {tool!r:.80} must state every level")
