@@ -29,9 +29,11 @@ from grace_kp.calibrate._head import (
     ProfileFileError,
     Share,
     StrictFields,
+    tails,
 )
 from grace_kp.calibrate._labels import unit_of
 from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, cross_fit, fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._risk import LEVELS
 from grace_kp.calibrate._samples import (
     FOLDS,
     check_lengths,
@@ -68,15 +70,12 @@ LEAST_LABELS, LEAST_OF_EACH, LEAST_GROUPS = 50, 15, 8
 PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0)
 SHRINK = 10.0
 """Labels that the mean of all tools counts as in the rate of one."""
-TAIL = 0.05
-"""Share of the actions at each end of a feature whose values count as the value where that end begins."""
 CONTEXT = 2.0
 """Spread of the intercepts of the agent's models before any label, in units of that of the other weights."""
 MAX_SHOWN = 3
 NO_ARGUMENTS = (
     "the step and the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
 )
-LEVELS = ("silent", "notify", "confirm")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,10 +241,7 @@ class ActionRegression(StrictFields):
     @classmethod
     def fit(cls, rows: _Rows, labels: Floats, weights: Floats, penalty: float) -> ActionRegression:
         values = rows.values[:, _places(MODELLED)]
-        low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
-        # In a rare column nearly all values are equal, and the others are all in the tail.
-        rare = high - low <= 0
-        low, high = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
+        low, high = tails(values)
         values = np.clip(values, low, high)
         figures = np.stack([low, high, values.mean(axis=0), values.std(axis=0)])
         moving = figures[3] > FLAT
@@ -368,7 +364,7 @@ def fit_actions(
         entries = [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
     else:
         entries = list(_entries_of(runs, labels or [None] * len(runs), groups, weights or [1.0] * len(runs)))
-    documents = {id(run): document_of(run) for run, *_ in entries}
+    documents = {name: document_of(run) for name, run in {id(run): run for run, *_ in entries}.items()}
     actions = [recorded_features(documents[id(run)], action) for run, action, *_ in entries]
     _, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
     model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)

@@ -1,18 +1,17 @@
-"""A calibration as an HTML page: what was measured, what the thresholds promise and what they do not, in plain words, tables and diagrams.
-
-Notebooks show the same tables: an `Assessment` and `RiskThresholds` show themselves by this module.
-"""
+"""A calibration as an HTML page: what was measured, what the thresholds promise and what they do not, in plain words, tables and diagrams."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from typing import TYPE_CHECKING, Any
+import tomllib
+from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from grace_kp.calibrate._calibration import LEARNED
 from grace_kp.calibrate._head import weights_of_head
+from grace_kp.calibrate._html import list_html, quality_table, threshold_table, with_interval
 from grace_kp.calibrate._risk import OVERALL
-from grace_kp.pages import Curve, Plane, Rule, curves, meter, page, safe, table
+from grace_kp.pages import Curve, Plane, Rule, curves, page, safe, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +27,10 @@ MAX_PREDICTORS = 12
 MAX_NAMES = 12
 FEW = 30
 """Runs below which the figures of a group say next to nothing."""
+
+
+WORDS = tomllib.loads(files("grace_kp.calibrate").joinpath("report.toml").read_text("utf-8"))
+"""The texts of the page that do not depend on figures, or hardly."""
 
 
 def calibration_page(calibration: Calibration, title: str = "Calibration") -> str:
@@ -49,7 +52,7 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
         list_html(_limits(calibration)),
         "<h2>Does the confidence mean what it says?</h2>",
         quality_table(calibration.assessments, "confidence", calibration.nouns),
-        f"<p>{safe(_LEGEND)}</p>",
+        f"<p>{safe(WORDS['legend'])}</p>",
         _reliability_plot(calibration),
         *(_group_table(kind, found, calibration.nouns) for kind, found in calibration.by_group.items()),
         *(_of_actions(calibration) if calibration.promise.unit == "action" else _weights(calibration)),
@@ -59,13 +62,6 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
         list_html([note[:1].upper() + note[1:] for note in calibration.notes]),
     ]
     return page(title, "".join(parts))
-
-
-_LEGEND = (
-    "AUROC: the probability that what is correct has a higher confidence than what is wrong; 0.5 says nothing, 1 separates all. Calibration error: the "
-    "mean distance of confidence and share correct; 0 is best, and few labels overstate it. Brier score: the mean squared distance of confidence "
-    "and label; lower is better. The ranges are 95 % intervals."
-)
 
 
 def _verdict(calibration: Calibration) -> str:
@@ -95,42 +91,29 @@ def _basis(calibration: Calibration) -> str:
 
 
 def _limits(calibration: Calibration) -> list[str]:
-    promise, sample, nouns = calibration.promise, calibration.sample, calibration.nouns
-    found = [
-        (
-            "It is about runs that are drawn as these were: the same agent, models, tools, users and kinds of task. When one of them changes, refit. "
-            "The profile reports a change of agent, model or tools, and the monitor tests the promise while labels arrive."
-        ),
-        (
-            f"It holds with a probability of {1 - promise.delta:g} over the labelled sample: up to {promise.delta:.0%} of such samples give thresholds "
-            "that break it, and one sample cannot show whether it is one of them."
-        ),
-        (
-            "It is about the share of errors in the long run. It says nothing about a single action, and nothing about how bad an error is: limit "
-            "irreversible actions by a floor of their gate."
-        ),
-        f"It holds for all {nouns} together, not within each {'tool, ' if nouns == 'actions' else ''}source, model or domain."
-        if not getattr(calibration.profile.action, "thresholds", None)
-        else "It holds for each tool, not within each source, model or domain.",
-        f"It is as good as the labels: a wrong {promise.unit} that was labelled correct does not count as an error.",
-    ]
-    if promise.kind == OVERALL:
-        found.append(
-            "An agent that is rarely wrong may act with any confidence under this promise. It does not bound the share of errors among the actions."
-        )
-    if promise.moment == "action":
-        found.append(
-            "Each task counts once, with one run and one action of it. An agent that acts most often on its hardest tasks makes more errors than this says."
-        )
-    else:
-        found.append(
-            "The thresholds are for runs that have ended. For gates, which decide before an action, calibrate at the moment of an action."
-        )
-    if not sample["holdout"]:
-        found.append(
-            "It is approximate, because the thresholds and the profile rest on the same tasks. Hold tasks back for a promise that is exact."
-        )
-    return found
+    promise, action = calibration.promise, calibration.profile.action
+    is_per_tool = action is not None and bool(action.thresholds)
+    known = {
+        "drawn": True,
+        "sample": True,
+        "share": True,
+        "together": not is_per_tool,
+        "per_tool": is_per_tool,
+        "labels": True,
+        "overall": promise.kind == OVERALL,
+        "action": promise.moment == "action",
+        "end": promise.moment == "end",
+        "approximate": calibration.is_approximate,
+    }
+    facts = {
+        "delta": promise.delta,
+        "kept": 1 - promise.delta,
+        "unit": promise.unit,
+        "kinds": "source, model or domain",
+    }
+    if promise.unit == "action" and not is_per_tool:
+        facts["kinds"] = "tool, source, model or domain"
+    return [WORDS["limits"][name].format(**facts) for name, holds in known.items() if holds]
 
 
 def _reliability_plot(calibration: Calibration) -> str:
@@ -145,8 +128,7 @@ def _reliability_plot(calibration: Calibration) -> str:
     plane = Plane(
         x="confidence", y="share correct", x_range=unit, y_range=unit, diagonal="as stated", note=calibration.nouns
     )
-    caption = f"Below the dotted line the confidence promises too much. Larger points mean more {calibration.nouns}."
-    return curves("Reliability", found, plane, caption=caption)
+    return curves("Reliability", found, plane, caption=WORDS["reliability"].format(nouns=calibration.nouns))
 
 
 def _risk_plot(calibration: Calibration) -> str:
@@ -177,11 +159,7 @@ def _risk_plot(calibration: Calibration) -> str:
         rules=[Rule(each.risk, f"{each.level} {each.risk:g}") for each in levels],
         note="threshold",
     )
-    caption = (
-        "From strict thresholds on the left to mild ones on the right. A triangle marks the share of errors at a chosen threshold. "
-        "Its band ends at the bound of the risk, and the dotted lines are the promised risks."
-    )
-    return curves("Risk and coverage", found, plane, caption=caption)
+    return curves("Risk and coverage", found, plane, caption=WORDS["risk"])
 
 
 def _group_table(kind: str, found: Mapping[str, Assessment], nouns: str) -> str:
@@ -193,20 +171,13 @@ def _group_table(kind: str, found: Mapping[str, Assessment], nouns: str) -> str:
 def _of_actions(calibration: Calibration) -> list[str]:
     """Return what holds for each tool alone, and what predicts errors."""
     tools = [(name, f"{each.n:,}", *(level.state for level in each.levels)) for name, each in calibration.tools.items()]
-    needed = (
-        "Where the labels of a tool show that it keeps the promise on its own, the confidence from which it does; else about how many more "
-        "labels it needs, each of another task, if the shares of errors stay as they are."
-    )
     found = calibration.predictors
     rows = [(each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds) for each in found]
-    text = (
-        "A figure counts as a feature where it is above its median. The odds ratio is 1 where a feature says nothing, and its 95 % interval "
-        f"rests on resamples of whole tasks. Of {len(rows):,} features about {math.ceil(0.05 * len(rows)):,} have an interval without 1 by chance."
-    )
+    text = WORDS["predictors"].format(count=len(rows), few=math.ceil(0.05 * len(rows)))
     of_tools = _folded(("tool", "labels", *calibration.promise.risks), tools, MAX_WEIGHTS, "more tools")
     header = ("feature", "actions with it", "wrong with it", "wrong without", "odds ratio of an error")
     return [
-        f"<h2>Labels still needed, by tool</h2><p>{safe(needed)}</p>{of_tools}",
+        f"<h2>Labels still needed, by tool</h2><p>{safe(WORDS['needed'])}</p>{of_tools}",
         f"<h2>What predicts errors</h2><p>{safe(text)}</p>{_folded(header, rows, MAX_PREDICTORS, 'more features')}",
     ]
 
@@ -228,12 +199,8 @@ def _weights(calibration: Calibration) -> list[str]:
         if round(each.spread, 2)
     ]  # fmt: skip
     header = ("feature", "step", "odds of being right", "effect", "log-odds per spread")
-    text = (
-        "Each row says what one step of a feature does to the odds of being right, with all other features unchanged. The last column compares "
-        "features: what a change by one standard deviation adds. Features that go together share their effect, and none of this shows a cause."
-    )
     weights = _folded(header, rows, MAX_WEIGHTS, "smaller weights")
-    return [f"<h2>What raises and lowers it</h2><p>{safe(text)}</p>{weights}"]
+    return [f"<h2>What raises and lowers it</h2><p>{safe(WORDS['weights'])}</p>{weights}"]
 
 
 def _fitted_on(calibration: Calibration) -> str:
@@ -256,69 +223,3 @@ def _fitted_on(calibration: Calibration) -> str:
 def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
     return ", ".join(name[:60] for name in names[:MAX_NAMES]) + more or "none"
-
-
-MAX_GROUPS = 100
-"""Groups of a table; a note gives the number of the others."""
-MAX_NAME = 120
-MAX_NOTES = 40
-
-
-def with_interval(found: Any, name: str) -> str:
-    """Return a figure with its 95 % interval in words: "0.74 (0.64 to 0.83)"; a dash if it is not defined."""
-    value = getattr(found, name)
-    if value is None:
-        return "–"
-    pair = found.intervals.get(name)
-    return f"{value:.2f}" if pair is None else f"{value:.2f} ({pair[0]:.2f} to {pair[1]:.2f})"
-
-
-def quality_table(found: Mapping[Any, Any], kind: str, nouns: str = "runs") -> str:
-    """Return how good confidences are, a row each."""
-    rows = [
-        (str(name)[:MAX_NAME], f"{each.n:,}", *(with_interval(each, figure) for figure in ("accuracy", "auroc", "ece", "brier")))
-        for name, each in itertools.islice(found.items(), MAX_GROUPS)
-    ]  # fmt: skip
-    header = (kind, nouns, "share correct", "AUROC", "calibration error", "Brier score")
-    return table(header, rows, words={kind}) + _more(len(found) - MAX_GROUPS, "rows")
-
-
-def assessment_html(found: Any) -> str:
-    """Return how good the confidence of an `Assessment` is: its figures, its reliability as bars, and the figures of its groups."""
-    by_group = quality_table(found.by_group, "group") if found.by_group else ""
-    rows = "".join(
-        f"<dt>{each.low:.1f} to {each.high:.1f}, {each.n:,} runs</dt><dd>{each.accuracy:.0%} correct</dd>"
-        f'<dd aria-hidden="true">{meter(each.accuracy)}</dd>'
-        for each in found.bins
-    )
-    bars = f'<p>Share correct by confidence, which is equal to the confidence where it means what it says:</p><dl class="parts">{rows}</dl>'
-    return f"{quality_table({'all runs': found}, 'sample')}{bars}{by_group}"
-
-
-def threshold_table(found: Any) -> str:
-    """Return the levels of `RiskThresholds`, with the promise and the evidence of each."""
-    header = ("level", "promised risk", "confidence from", "coverage", "wrong", "bound", "labels needed")
-    lines = [
-        (
-            each.level, f"{each.risk:g}", "never" if each.threshold is None else f"{each.threshold:.3f}",
-            f"{each.coverage:.1%}", f"{each.errors:,} of {each.reached:,}", "–" if each.bound is None else f"{each.bound:.3f}",
-            f"{each.needed:,}",
-        )
-        for each in found.levels
-    ]  # fmt: skip
-    return table(header, lines, caption=f"Thresholds, tested on {found.n:,} independent labels")
-
-
-def thresholds_html(found: Any, promise: str) -> str:
-    """Return `RiskThresholds` with their promise in words and their notes."""
-    return f"<p>{safe(promise)}</p>{threshold_table(found)}{list_html(found.notes)}"
-
-
-def list_html(lines: Sequence[str]) -> str:
-    """Return plain texts as a list; a note gives the number of those left out."""
-    listed = "".join(f"<li>{safe(line)}</li>" for line in lines[:MAX_NOTES])
-    return (f"<ul>{listed}</ul>" if listed else "") + _more(len(lines) - MAX_NOTES, "notes")
-
-
-def _more(count: int, noun: str) -> str:
-    return f'<p class="small soft">{count:,} more {noun} are not shown.</p>' if count > 0 else ""
