@@ -12,17 +12,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.calibrate._label_sources import (
+from grace_kp.calibrate._labels import (
     UNFINISHED,
     Label,
+    LabelledRun,
     accept_labels,
     checked_sources,
     group_of,
     is_standing,
     objects_in,
+    read_label,
+    runs_of,
     weigh_label,
 )
-from grace_kp.calibrate._labels import UNREADABLE, LabelledRun, collect, read_label
 from grace_kp.errors import InvalidRecord
 from grace_kp.levels import waits
 from grace_kp.record import NOT_CAPTURED
@@ -119,18 +121,14 @@ def action_labels(
         InvalidRecord: the file cannot be opened. A run in it that cannot be read is left out and counted.
     """
     wanted = checked_sources(sources)
-
-    def gather(runs: Iterable[Any]) -> ActionLabels:
-        found, left_out = list[LabelledAction](), Counter[str]()
-        for run in runs:
-            for action in _actions_of(run, wanted, volunteered=volunteered):
-                if isinstance(action, str):
-                    left_out[action] += 1
-                else:
-                    found.append(action)
-        return ActionLabels(found, dict(left_out))
-
-    return collect(store, conditions, gather, read_actions)
+    found, left_out = list[LabelledAction](), Counter[str]()
+    for run in runs_of(store, conditions, read_actions):
+        for action in [run] if isinstance(run, str) else _actions_of(run, wanted, volunteered=volunteered):
+            if isinstance(action, str):
+                left_out[action] += 1
+            else:
+                found.append(action)
+    return ActionLabels(found, dict(left_out))
 
 
 def read_actions(source: Any, *, name: str | None = None) -> Iterator[ReasoningTrace | InvalidRecord]:
@@ -143,13 +141,11 @@ def read_actions(source: Any, *, name: str | None = None) -> Iterator[ReasoningT
     return map(_trace_of, read_runs(source, name=name, use_labels=False))
 
 
-def _actions_of(run: Any, sources: tuple[str, ...] | None, *, volunteered: bool) -> Iterator[LabelledAction | str]:
+def _actions_of(
+    run: ReasoningTrace | LabelledRun, sources: tuple[str, ...] | None, *, volunteered: bool
+) -> Iterator[LabelledAction | str]:
     """Yield each labelled action of a run; for one without a label, the reason."""
-    run = run.trace if isinstance(run, LabelledRun) else run
-    if isinstance(run, InvalidRecord):
-        yield UNREADABLE
-        return
-    trace = run if isinstance(run, ReasoningTrace) else ReasoningTrace.model_validate(run)
+    trace = run.trace if isinstance(run, LabelledRun) else run
     grace, group = trace.grace or {}, group_of(trace)
     if waits(grace.get("status")):
         yield UNFINISHED

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from grace_kp.calibrate._action_labels import ActionLabels
-from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, mapping_in, task_of
+from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, listed, mapping_in, task_of
 from grace_kp.calibrate._head import (
     FLAT,
     CalibrationFields,
@@ -30,8 +30,17 @@ from grace_kp.calibrate._head import (
     Share,
     StrictFields,
 )
-from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, fit_calibration, fit_logistic, probability
-from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, json_form, units, weights_of
+from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, cross_fit, fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._samples import (
+    FOLDS,
+    check_lengths,
+    fold_masks,
+    group_folds,
+    group_numbers,
+    json_form,
+    units,
+    weights_of,
+)
 from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, Thresholds, history_of_document
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFile, read_decisions
@@ -41,12 +50,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from grace_kp.calibrate._samples import Floats
+    from grace_kp.calibrate._samples import Floats, Mask, Places
     from grace_kp.confidence import ActionFeatures
     from grace_kp.trace import ReasoningTrace
 
-    Integers = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
     Trace = Mapping[str, Any] | ReasoningTrace
 
 MODELLED = (
@@ -110,7 +117,7 @@ class ActionModel:
         """Return a sentence if there were no labelled actions of the tool, and one if there were none of the agent's model."""
         compared = (("tool", action.tool, self.tools), ("model of the agent", action.model, self.models))
         return tuple(
-            f"the {word} is {repr(name)[:80] if name else 'not recorded'}; the confidence in actions was fitted on {_names(known)}"
+            f"the {word} is {repr(name)[:80] if name else 'not recorded'}; the confidence in actions was fitted on {listed(known, UNSTATED)}"
             for word, name, known in compared
             if name not in known
         )
@@ -172,12 +179,8 @@ class ActionModel:
         return self.rates.get(action.tool, min(self.rates.values()))
 
 
+UNSTATED = "actions that state none"
 _REPEATS = ACTION_FEATURES.index("repeats")
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) if name else "actions that state none" for name in names[:MAX_SHOWN])
-    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown
 
 
 def _log_odds(chance: float) -> float:
@@ -352,7 +355,7 @@ def fit_actions(
             action is named by the id of its decision, or by its position in `grace.decisions`.
         groups: the task of each run; None takes the task id that the run names, or else its objective.
         weights: how much the labels of each run count; None counts each once.
-        seed: of the folds.
+        seed: of the folds of the cross-validation.
 
     Raises:
         ValueError: the lengths differ, an action is not in its run, or a label or weight is unusable.
@@ -373,9 +376,7 @@ def _entries_of(
     runs: Sequence[Trace], labels: Sequence[Any], groups: Sequence[Hashable] | None, weights: Sequence[float]
 ) -> Iterator[tuple[Any, str | int, float, float, Hashable]]:
     """Yield run, action, label, weight and task of each labelled action."""
-    for name, values in (("labels", labels), ("groups", runs if groups is None else groups), ("weights", weights)):
-        if len(values) != len(runs):
-            raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    check_lengths("run", len(runs), labels=labels, groups=groups, weights=weights)
     for place, (run, stated, weight) in enumerate(zip(runs, labels, weights, strict=True)):
         if not isinstance(stated, Mapping) or not (hasattr(run, "get") or hasattr(run, "to_dict")):
             raise ValueError(
@@ -425,17 +426,13 @@ def fit_action_features(
         ValueError: the lengths differ, or a label or weight is unusable.
     """
     right = units("labels", labels)
-    for name, entries in (("labels", right), ("groups", groups)):
-        if len(entries) != len(actions):
-            raise ValueError(f"there are {len(actions):,} actions and {len(entries):,} {name}; each action needs one")
+    check_lengths("action", len(actions), labels=right, groups=groups)
     if not len(actions):
         raise ValueError("there are no labelled actions to fit a confidence on")
     counted = np.ones(len(right)) if weights is None else weights_of(weights, len(right))
     tasks = group_numbers("groups", groups, len(right))[0]
-    samples = _Samples(
-        _Rows.of(actions), right, counted, tasks, group_folds(tasks, right, FOLDS, np.random.default_rng(seed))
-    )
-    first = ~samples.rows.repeats
+    rows, folds = _Rows.of(actions), group_folds(tasks, right, FOLDS, np.random.default_rng(seed))
+    samples, first = _Samples(rows, right, counted, folds), ~rows.repeats
     count, rarer = int(first.sum()), min(float(right[first].sum()), float((1 - right[first]).sum()))
     names = len(set(tasks[first].tolist()))
     by_rate = samples.by_rate()
@@ -445,19 +442,20 @@ def fit_action_features(
             f"{LEAST_GROUPS} and {LEAST_OF_EACH}"
         )
         return samples.model(None, None, reason, by_rate)
-    penalty, logits = samples.choose_penalty()
-    confidence = np.zeros(len(right))
-    for test in samples.tests():
-        seen = first & ~test
-        slope, offset = fit_calibration(logits[seen], right[seen], counted[seen])
-        confidence[test] = probability(slope * logits[test] + offset)
+
+    def predictions(train: Mask, test: Mask) -> list[Floats]:
+        seen, others = train & first, rows.take(test)
+        own = rows.take(seen), right[seen], counted[seen]
+        return [ActionRegression.fit(*own, penalty).logits(others) for penalty in PENALTIES]
+
+    penalty, logits, confidence = cross_fit(predictions, PENALTIES, folds, right, counted * first)
     confidence = samples.cap(confidence)
     gain = float(np.average((by_rate - right) ** 2 - (confidence - right) ** 2, weights=counted))
     if gain <= 0:
         reason = f"out of fold its Brier score is not below that of the tools' rates (by {gain:.4f})"
         return samples.model(None, gain, reason, by_rate)
     slope, offset = fit_calibration(logits[first], right[first], counted[first])
-    regression = ActionRegression.fit(samples.rows.take(first), right[first], counted[first], penalty)
+    regression = ActionRegression.fit(rows.take(first), right[first], counted[first], penalty)
     calibrated = regression.model_copy(update={"calibration": CalibrationFields(slope=slope, offset=offset)})
     return samples.model(calibrated, gain, "", confidence)
 
@@ -467,15 +465,7 @@ class _Samples:
     rows: _Rows
     labels: Floats
     weights: Floats
-    tasks: Integers
-    folds: Integers
-
-    def tests(self) -> Iterator[Mask]:
-        """Yield for each fold which actions are in it."""
-        for fold in range(int(self.folds.max()) + 1):
-            test = self.folds == fold
-            if not test.all():
-                yield test
+    folds: Places
 
     def rates(self, kept: Mask) -> dict[str, float]:
         """Return the rate of each tool among some actions; where only repeated calls are known of one, the mean of all."""
@@ -489,7 +479,7 @@ class _Samples:
 
     def by_rate(self) -> Floats:
         confidence = np.zeros(len(self.labels))
-        for test in self.tests():
+        for test in fold_masks(self.folds):
             rates = self.rates(~test)
             confidence[test] = [rates.get(tool, min(rates.values())) for tool in self.rows.tools[test].tolist()]
         return self.cap(confidence)
@@ -501,23 +491,10 @@ class _Samples:
     def cap(self, confidence: Floats) -> Floats:
         """Return the confidence of each action, but for a repeated call at most the rate of those in other tasks."""
         capped = confidence.copy()
-        for test in self.tests():
+        for test in fold_masks(self.folds):
             repeats = test & self.rows.repeats
             capped[repeats] = np.minimum(confidence[repeats], self.repeat_rate(~test))
         return capped
-
-    def choose_penalty(self) -> tuple[float, Floats]:
-        """Return the penalty with the least log-loss out of fold, and its log-odds. Repeated calls count in neither."""
-        first = ~self.rows.repeats
-        logits = np.zeros((len(PENALTIES), len(self.labels)))
-        for test in self.tests():
-            seen, others = first & ~test, self.rows.take(test)
-            for row, penalty in zip(logits, PENALTIES, strict=True):
-                fitted = ActionRegression.fit(self.rows.take(seen), self.labels[seen], self.weights[seen], penalty)
-                row[test] = fitted.logits(others)
-        losses = (np.logaddexp(0.0, logits) - self.labels * logits) @ (self.weights * first)
-        best = int(np.argmin(losses))
-        return PENALTIES[best], logits[best]
 
     def model(
         self, regression: ActionRegression | None, gain: float | None, reason: str, confidence: Floats

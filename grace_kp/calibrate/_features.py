@@ -7,9 +7,11 @@ is made.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from grace_kp.calibrate._facts import NOTHING, document_of, list_in, mapping_in
@@ -148,6 +150,11 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+with files("grace_kp.calibrate").joinpath("features.toml").open("rb") as _file:
+    TABLE: Mapping[str, tuple[str, str, str]] = tomllib.load(_file)
+"""By feature the words for a high and for a low value, and how it is measured."""
+FEATURES = tuple(TABLE)
+"""Names of the features. Lengths and counts are logarithms of 1 + n; rates, overlaps, scores and judgements are from 0 to 1."""
 Moment = Literal["end", "action"]
 MOMENTS = ("end", "action")
 MAX_RESULTS = 12
@@ -300,15 +307,3 @@ def _beginning(text: str) -> str:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-FEATURES = (
-    "steps", "thoughts", "messages", "recoveries", "ends_with_call", "ends_with_result", "since_call", "latency",
-    "calls", "tools", "tool_variety", "repeated_calls", "arguments",
-    "errors", "error_rate", "error_at_end", "trouble", "empty_results", "repeated_results",
-    "objective_length", "result_length", "last_result_length", "message_length", "messages_length", "thanks",
-    "thought_length", "doubt", "last_doubt", "apologies",
-    "answer_length", "hedging", "refusal", "asks", "numbers", "answer_is_error", "stated", "grounding", "on_topic",
-    "search_quality", "search_average", "search_results", "sources", "self_evaluation", "coverage", "agreement",
-)  # fmt: skip
-"""Names of the features. Lengths and counts are logarithms of 1 + n; rates, overlaps, scores and judgements are from 0 to 1."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from grace_kp.calibrate._features import FEATURES
+from grace_kp.calibrate._features import FEATURES, TABLE
 from grace_kp.calibrate._logistic import MAX_LOGIT
 from grace_kp.errors import GraceError
 from grace_kp.trace import SourceFields
@@ -33,48 +33,6 @@ if TYPE_CHECKING:
 MAX_NAMED = 3
 _LEAST = 0.05
 """Reasons leave out contributions below this many log-odds."""
-
-_COUNTED = ("steps", "thoughts", "messages", "recoveries", "calls", "tools", "errors", "search_results", "sources")
-# The words of a reason for a high and a low value of each feature.
-_WORDS = {
-    **{name: (f"many {name.replace('_', ' ')}", f"few {name.replace('_', ' ')}") for name in _COUNTED},
-    "objective_length": ("a long objective", "a short objective"),
-    "last_result_length": ("a long last result", "a short last result"),
-    "answer_length": ("a long answer", "a short answer"),
-    "ends_with_call": ("an open call at the end", "no open call at the end"),
-    "ends_with_result": ("a result as the last step", "no result as the last step"),
-    "since_call": ("a last call long ago", "a call shortly before"),
-    "latency": ("slow steps", "fast steps"),
-    "tool_variety": ("varied tools", "the same tools again"),
-    "repeated_calls": ("repeated calls", "few repeated calls"),
-    "arguments": ("long arguments", "short arguments"),
-    "error_rate": ("a high share of errors", "a low share of errors"),
-    "error_at_end": ("an error in the last call", "no error in the last call"),
-    "trouble": ("results that name problems", "few results that name problems"),
-    "empty_results": ("empty results", "few empty results"),
-    "repeated_results": ("repeated results", "few repeated results"),
-    "result_length": ("long results", "short results"),
-    "message_length": ("long messages", "short messages"),
-    "messages_length": ("long messages in all", "short messages in all"),
-    "thanks": ("thanks in the last message", "no thanks in the last message"),
-    "thought_length": ("long thoughts", "short thoughts"),
-    "doubt": ("doubt in thoughts", "little doubt in thoughts"),
-    "last_doubt": ("doubt in the last thought", "no doubt in the last thought"),
-    "apologies": ("apologies in thoughts", "few apologies in thoughts"),
-    "hedging": ("hedging", "little hedging"),
-    "refusal": ("words of refusal", "few words of refusal"),
-    "asks": ("a question at the end", "no question at the end"),
-    "numbers": ("many numbers in the answer", "few numbers in the answer"),
-    "answer_is_error": ("an error as the answer", "no error as the answer"),
-    "stated": ("a high stated confidence", "a low stated confidence"),
-    "grounding": ("an answer in the words of the results", "an answer in other words than the results"),
-    "on_topic": ("an answer in the words of the objective", "an answer in other words than the objective"),
-    "search_quality": ("good search results", "poor search results"),
-    "search_average": ("a high mean search score", "a low mean search score"),
-    "self_evaluation": ("a good self-evaluation", "a poor self-evaluation"),
-    "coverage": ("a good coverage of the query", "a poor coverage of the query"),
-    "agreement": ("sources that agree", "sources that disagree"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +56,7 @@ class Part:
             return f"{rest} was called" if self.is_high else f"{rest} was not called"
         if kind == "missing":
             return f"{'no' if self.is_high else 'a known'} {rest.replace('_', ' ')}"
-        return _WORDS[self.name][0 if self.is_high else 1]
+        return TABLE[self.name][0 if self.is_high else 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +206,8 @@ LEAST_RUNS = 5
 TAIL = 0.05
 """Share of the runs at each end of a feature whose values count as the value where that end begins."""
 FLAT = 1e-9
+FIGURES = ("fill", "centre", "scale", "low", "high")
+"""The fields of `Columns` that are saved, apart from the names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -332,7 +292,7 @@ class Columns:
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the JSON form, one object per column."""
-        figures = {name: getattr(self, name).tolist() for name in ("fill", "centre", "scale", "low", "high")}
+        figures = {name: getattr(self, name).tolist() for name in FIGURES}
         return [
             {"name": name, **{figure: values[place] for figure, values in figures.items()}}
             for place, name in enumerate(self.names)
@@ -342,15 +302,6 @@ class Columns:
 def matrix_of(rows: Sequence[Features]) -> Floats:
     """Return features as an array, NaN where missing."""
     return np.array([row.values for row in rows], dtype=np.float64).reshape(len(rows), len(FEATURES))
-
-
-# How a feature is measured, which decides what one step of it is. Counts and lengths are logarithms of 1 + n.
-_SHARES = frozenset({
-    "tool_variety", "repeated_calls", "error_rate", "trouble", "empty_results", "repeated_results", "stated", "grounding",
-    "on_topic", "search_quality", "search_average", "self_evaluation", "coverage", "agreement",
-})  # fmt: skip
-_FLAGS = frozenset({"ends_with_call", "ends_with_result", "error_at_end", "asks", "answer_is_error"})
-_MEANS = frozenset({"doubt", "apologies"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,18 +328,12 @@ def weights_of_head(head: Head) -> tuple[Weight, ...]:
         columns.names, head.regression.weights.tolist(), columns.scale.tolist(), ranges, strict=True
     ):
         spread = head.slope * weight
-        step, size = _step(name)
+        step, size = _STEPS.get("flag" if ":" in name else TABLE[name][2], _TWICE)
         if size > width:  # beyond the fitted runs a value counts as the nearest of theirs
             step, size = "from the lowest to the highest", width
         found.append(Weight(name, Part(name, None, 0.0, True).words, step, math.exp(spread / scale * size), spread))
     return tuple(sorted(found, key=lambda each: -abs(each.spread)))
 
 
-def _step(name: str) -> tuple[str, float]:
-    if ":" in name or name in _FLAGS:
-        return "yes instead of no", 1.0
-    if name in _SHARES:
-        return "0.1 more", 0.1
-    if name in _MEANS:
-        return "1 more per thought", 1.0
-    return "twice as much", math.log(2)
+_STEPS = {"flag": ("yes instead of no", 1.0), "share": ("0.1 more", 0.1), "mean": ("1 more per thought", 1.0)}
+_TWICE = ("twice as much", math.log(2))

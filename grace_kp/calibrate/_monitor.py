@@ -182,11 +182,7 @@ class Monitor:
         Its actions share one label, and a bet on each of them would count the same evidence again.
 
         Args:
-            levels: the mildest level of the run's actions, by action class.
-            correct: see `update`.
-            weight: see `update`.
-            trace_id: see `update`.
-            at: see `update`.
+            levels: the mildest level of the run's actions, by action class. The other arguments are those of `update`.
         """
         # Numbers of numpy count; strings, NaN and numbers between 0 and 1 do not.
         if not hasattr(correct, "__float__") or float(correct) not in (0.0, 1.0):

@@ -37,7 +37,7 @@ from grace_kp.calibrate._gated import (
     id_of,
     measured_agreement,
 )
-from grace_kp.calibrate._label_sources import aligned_labels, label_in
+from grace_kp.calibrate._labels import aligned_labels, label_in
 from grace_kp.confidence import (
     FOR_ENDED_RUNS,
     PROFILES,
