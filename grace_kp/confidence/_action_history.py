@@ -154,15 +154,7 @@ class ActionHistory:
         has_succeeded: bool | None = None,
         is_action: bool = False,
     ) -> None:
-        """Add an earlier call, before its result.
-
-        Args:
-            tool: the tool.
-            arguments: the arguments, as JSON values; None if they are not known.
-            step: the number of its step.
-            has_succeeded: None if its result is not known.
-            is_action: whether the tool changes something, rather than reading; then its other calls are actions, too.
-        """
+        """Add an earlier call, before its result; None for arguments, or a result, that are not known. All calls of an action's tool are actions."""
         leaves = [normal_form(leaf) for _, leaf, _ in leaves_of(arguments, [])]
         call = f"{tool} {leaves}"
         if arguments is None:
@@ -202,8 +194,8 @@ class ActionHistory:
         """Return the features of an action that is about to be made.
 
         Args:
-            tool: the tool.
-            arguments: the arguments, as JSON values.
+            tool: its name.
+            arguments: JSON values.
             parallel: number of calls that the agent asked for together with this one, and this one.
             schema_errors: number of required parameters that are missing and of unknown ones.
             schema: the JSON schema of its parameters, if the author of the program wrote it: its constants are sources of values.
@@ -363,7 +355,7 @@ class RunReader:
     def _take_action(self, entry: Entry, step: int, number: int) -> None:
         self._decided.add(number)
         arguments = entry.get("executed_arguments", entry.get("arguments"))
-        self._history.add_call(str(entry.get("action")), arguments, step=step, has_succeeded=True, is_action=True)
+        self._history.add_call(str(entry.get("action")), arguments, step=step, has_succeeded=True)
         self._history.index.add_gap("what a gated function returns is recorded only if it is a tool")
 
 

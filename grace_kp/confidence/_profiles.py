@@ -360,7 +360,6 @@ def strict_quality(best: float, average: float, variance: float) -> float:
 
 
 def _find_missing(factors: ConfidenceFactors) -> tuple[str, ...]:
-    """Return the names of the parts that were not measured."""
     missing: tuple[str, ...] = ()
     if factors.search_unusable or not (factors.search_made or factors.is_search_step):
         missing = ("search_quality",)

@@ -305,7 +305,6 @@ def _without_cost(judgements: Judgements, started: float) -> Judgements:
 
 
 def _mean(samples: list[Evaluation]) -> Evaluation:
-    """Return several judgements of the same texts as one."""
     if len(samples) == 1:
         return samples[0]
     from statistics import fmean, pstdev

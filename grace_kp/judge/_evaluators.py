@@ -230,7 +230,6 @@ class SourceAgreementCalculator:
 
 
 def _embed_all(embedder: EmbedderLike, texts: Sequence[str]) -> npt.NDArray[np.floating[Any]]:
-    """Return one row per text, from either kind of embedder."""
     import numpy as np
 
     embed = getattr(embedder, "embed", None)
