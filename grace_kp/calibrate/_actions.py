@@ -41,7 +41,7 @@ from grace_kp.calibrate._samples import (
     units,
     weights_of,
 )
-from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, Thresholds, history_of_document
+from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, RecordedRun, Thresholds
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFile, read_decisions
 
@@ -72,6 +72,8 @@ TAIL = 0.05
 CONTEXT = 2.0
 """Spread of the intercepts of the agent's models before any label, in units of that of the other weights."""
 MAX_SHOWN = 3
+MAX_PARALLEL = 10_000
+"""A trace that states so many calls at once states nonsense."""
 NO_ARGUMENTS = (
     "the step and the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
 )
@@ -365,11 +367,12 @@ def fit_actions(
         entries = [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
     else:
         entries = list(_entries_of(runs, labels or [None] * len(runs), groups, weights or [1.0] * len(runs)))
-    documents = {id(run): document_of(run) for run, *_ in entries}
+    traces = {id(run): run for run, *_ in entries}
+    documents = {key: RecordedRun(document_of(run)) for key, run in traces.items()}
     actions = [recorded_features(documents[id(run)], action) for run, action, *_ in entries]
     _, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
     model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)
-    return replace(model, fitted_on=fitted_facts(list(documents.values()), len(set(tasks))))
+    return replace(model, fitted_on=fitted_facts([run.document for run in documents.values()], len(set(tasks))))
 
 
 def _entries_of(
@@ -386,17 +389,23 @@ def _entries_of(
         yield from ((run, action, label, weight, task) for action, label in stated.items() if label is not None)
 
 
-def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionFeatures:
+def recorded_features(run: RecordedRun | Mapping[str, Any], action: str | int) -> ActionFeatures:
     """Return the features of a recorded action, which its decision's id or position names, as they were before it.
+
+    Args:
+        run: a document; or the same `RecordedRun` for one action after another, which then is read once.
 
     Raises:
         ValueError: the trace has no such decision, or it does not hold the step and arguments of it.
     """
+    run = run if isinstance(run, RecordedRun) else RecordedRun(run)
+    document = run.document
     for place, entry in enumerate(list_in(mapping_in(document, "grace"), "decisions")):
         for record in read_decisions([entry]) if action in (place, as_mapping(entry).get("id")) else ():
             if record.step is not None and not record.hidden and isinstance(entry.get("arguments"), Mapping):
-                history = history_of_document(document, record.step, decisions=place)
-                return history.features(record.action, dict(record.arguments))
+                calls = entry.get("parallel")
+                parallel = calls if type(calls) is int and 0 < calls < MAX_PARALLEL else 1
+                return run.before(record.step, place).features(record.action, dict(record.arguments), parallel=parallel)
     raise ValueError(
         f"the run {brief(document.get('id'))} has no action {action!r:.80} whose arguments are recorded as a whole"
     )

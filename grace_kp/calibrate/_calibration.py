@@ -26,7 +26,7 @@ from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._risk import OVERALL, Promise, allowed_thresholds, strictest, tool_thresholds
 from grace_kp.calibrate._samples import FOLDS, fold_masks, group_folds, group_numbers, independent, json_form
-from grace_kp.confidence import PROFILES, Thresholds, factors_from_trace
+from grace_kp.confidence import PROFILES, RecordedRun, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
@@ -505,13 +505,13 @@ def calibrate_actions(
 
 def _features_of(labelled: ActionLabels) -> tuple[list[LabelledAction], list[ActionFeatures], dict[str, int]]:
     """Return the labelled actions with their features, and what was left out because too little of it is recorded."""
-    documents: dict[int, Mapping[str, Any]] = {}
+    runs: dict[int, RecordedRun] = {}
     actions, rows, left_out = [], [], Counter(labelled.left_out)
     for each in labelled.actions:
-        if id(each.trace) not in documents:
-            documents[id(each.trace)] = document_of(each.trace)
+        if id(each.trace) not in runs:
+            runs[id(each.trace)] = RecordedRun(document_of(each.trace))
         try:
-            rows.append(recorded_features(documents[id(each.trace)], each.position))
+            rows.append(recorded_features(runs[id(each.trace)], each.position))
             actions.append(each)
         except ValueError:
             left_out[NO_ARGUMENTS] += 1

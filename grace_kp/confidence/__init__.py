@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         LOWERING,
         ActionFeatures,
         ActionHistory,
+        RecordedRun,
         RunReader,
         history_of_document,
         model_of,
@@ -86,6 +87,7 @@ __all__ = [
     "Profile",
     "ProvenanceIndex",
     "RecordedEvidence",
+    "RecordedRun",
     "ResultReader",
     "RunEvidence",
     "RunReader",
@@ -116,7 +118,7 @@ __all__ = [
 # Compiling their patterns takes longer than importing the rest, and only gates on actions of a model need them.
 _MODULES = {
     **dict.fromkeys(("ACTION_FEATURES", "FREE", "LOWERING", "ActionFeatures", "ActionHistory"), "_action_history"),
-    **dict.fromkeys(("RunReader", "history_of_document", "model_of"), "_action_history"),
+    **dict.fromkeys(("RecordedRun", "RunReader", "history_of_document", "model_of"), "_action_history"),
     "wording": "_wording",
     **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
     **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),
