@@ -29,8 +29,10 @@ from grace_kp.calibrate._head import (
     ProfileFileError,
     Share,
     StrictFields,
+    tails,
 )
 from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, cross_fit, fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._risk import LEVELS
 from grace_kp.calibrate._samples import (
     FOLDS,
     check_lengths,
@@ -67,8 +69,6 @@ LEAST_LABELS, LEAST_OF_EACH, LEAST_GROUPS = 50, 15, 8
 PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0)
 SHRINK = 10.0
 """Labels that the mean of all tools counts as in the rate of one."""
-TAIL = 0.05
-"""Share of the actions at each end of a feature whose values count as the value where that end begins."""
 CONTEXT = 2.0
 """Spread of the intercepts of the agent's models before any label, in units of that of the other weights."""
 MAX_SHOWN = 3
@@ -77,7 +77,6 @@ MAX_PARALLEL = 10_000
 NO_ARGUMENTS = (
     "the step and the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
 )
-LEVELS = ("silent", "notify", "confirm")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,10 +242,7 @@ class ActionRegression(StrictFields):
     @classmethod
     def fit(cls, rows: _Rows, labels: Floats, weights: Floats, penalty: float) -> ActionRegression:
         values = rows.values[:, _places(MODELLED)]
-        low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
-        # In a rare column nearly all values are equal, and the others are all in the tail.
-        rare = high - low <= 0
-        low, high = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
+        low, high = tails(values)
         values = np.clip(values, low, high)
         figures = np.stack([low, high, values.mean(axis=0), values.std(axis=0)])
         moving = figures[3] > FLAT

@@ -136,8 +136,9 @@ def _assess_group(
 ) -> Assessment:
     total = weights.sum()
     order = np.argsort(scores, kind="stable")
-    cells = _Cells(scores[order], labels[order])
-    figures = {name: float(values[0]) for name, values in cells.figures(weights[order][None, :]).items()}
+    scores, labels, weights = scores[order], labels[order], weights[order]
+    clusters = None if clusters is None else clusters[order]
+    figures = {name: float(found[0]) for name, found in _Cells(scores, labels).figures(weights[None, :]).items()}
     place = _bin_of(scores)
     mass = np.bincount(place, weights, BINS)
     means = np.bincount(place, weights * scores, BINS), np.bincount(place, weights * labels, BINS)
@@ -206,12 +207,9 @@ def _intervals(
     """Return percentile intervals: each resample draws as many samples, or clusters, with replacement."""
     random = np.random.default_rng(seed)
     units = len(scores) if clusters is None else int(clusters.max()) + 1
+    counts = None
     if clusters is None and units > MAX_CELLS:
         scores, labels, weights, counts = _merge_samples(scores, labels, weights)
-    else:
-        order = np.argsort(scores, kind="stable")
-        scores, labels, weights = scores[order], labels[order], weights[order]
-        clusters, counts = None if clusters is None else clusters[order], None
     cells = _Cells(scores, labels)
     found: dict[str, list[Floats]] = {}
     batch = max(1, min(RESAMPLES, 2_000_000 // len(scores)))

@@ -10,23 +10,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grace_kp.calibrate._actions import NO_ARGUMENTS, fit_action_features, recorded_features
 from grace_kp.calibrate._assess import assess, predictors_of, threshold_counts
-from grace_kp.calibrate._facts import document_of, facts_of, fitted_facts, hash_of
+from grace_kp.calibrate._facts import document_of, facts_of, fitted_facts, hash_of, list_in, mapping_in
 from grace_kp.calibrate._features import FEATURES, Moment, features, finished_calls, transcript_of
 from grace_kp.calibrate._fit import PENALTIES, action_places, fit
+from grace_kp.calibrate._gated import judged_factors
 from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._risk import OVERALL, Promise, allowed_thresholds, strictest, tool_thresholds
 from grace_kp.calibrate._samples import FOLDS, fold_masks, group_folds, group_numbers, independent, json_form
-from grace_kp.confidence import PROFILES, RecordedRun, Thresholds, factors_from_trace
+from grace_kp.confidence import PROFILES, RecordedRun, Thresholds
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
@@ -104,20 +105,14 @@ class Calibration:
     @property
     def objections(self) -> tuple[str, ...]:
         """Why not to use this profile; empty if nothing is known against it."""
-        interval = self.assessments[LEARNED].intervals.get("auroc")
-        found = []
-        if self.sample.get("base_rate"):
-            pass  # the rate of the tool is the confidence, and is not meant to tell actions of one tool apart
-        elif interval is None:
-            found.append(
-                f"its AUROC has no interval on these labels, so it may not tell right {self.nouns} from wrong ones"
-            )
-        elif interval[0] <= 0.5:
-            shown = f"{interval[0]:.2f} to {interval[1]:.2f}"
-            found.append(
-                f"the interval of its AUROC, {shown}, {'includes' if interval[1] >= 0.5 else 'is below'} 0.5, so it may not tell right {self.nouns} "
-                "from wrong ones"
-            )
+        interval, found = self.assessments[LEARNED].intervals.get("auroc"), []
+        # A confidence that is the rate of the tool is not meant to tell actions of one tool apart.
+        if not self.sample.get("base_rate") and (interval is None or interval[0] <= 0.5):
+            problem = "its AUROC has no interval on these labels"
+            if interval is not None:
+                where = "includes" if interval[1] >= 0.5 else "is below"
+                problem = f"the interval of its AUROC, {interval[0]:.2f} to {interval[1]:.2f}, {where} 0.5"
+            found.append(f"{problem}, so it may not tell right {self.nouns} from wrong ones")
         if not any(level.coverage for level in self.levels):
             found.append("every level is never, so gates would escalate every action")
         return tuple(found)
@@ -151,9 +146,10 @@ def lacking_labels(
         promise: what the thresholds shall promise.
         holdout: as for `calibrate_runs`, as is the seed.
     """
-    groups, labels = (_tasks(labelled)[0] if isinstance(labelled, Labels) else labelled.groups), labelled.labels
-    if not isinstance(labelled, Labels):
-        labels = [each.correct if each.is_audited else math.nan for each in labelled.actions]
+    if isinstance(labelled, Labels):
+        groups, labels = _tasks(labelled)[0], labelled.labels
+    else:
+        groups, labels = labelled.groups, [each.correct if each.is_audited else math.nan for each in labelled.actions]
     tested = held_back(groups, holdout, seed) if holdout else np.ones(len(groups), dtype=bool)
     usable = {
         group for group, label, is_tested in zip(groups, labels, tested, strict=True) if is_tested and label in (0, 1)
@@ -212,8 +208,8 @@ class Tested:
     seed: int
     kinds: Sequence[Mapping[str, str]]
     """The kinds of each of the tested by name, such as its source, to be assessed on their own, too."""
-    audited: Mask | None = None
-    """Which labels may enter a promise; None: all of them."""
+    audited: Mask
+    """Which labels may enter a promise."""
 
     @property
     def inverse(self) -> Floats | None:
@@ -261,33 +257,35 @@ class Tested:
         )
 
     def thresholds(self, promise: Promise) -> RiskThresholds:
-        scores, labels, notes = self._independent()
+        scores, labels, notes = self._independent(LEARNED)
         return rounded_up(allowed_thresholds(scores, labels, dict(promise.risks), promise.delta, promise.kind, notes))
 
-    def tool_thresholds(self, promise: Promise, tools: Sequence[str]) -> dict[str, RiskThresholds]:
+    def tool_thresholds(self, promise: Promise) -> dict[str, RiskThresholds]:
         """Return the thresholds of each tool alone."""
-        usable = np.arange(len(tools)) if self.audited is None else np.flatnonzero(self.audited)
-        if not len(usable):
+        used = self.audited
+        if not used.any():
             return {}
-        found = tool_thresholds(
-            self.confidence[LEARNED][usable], self.labels[usable], [tools[place] for place in usable.tolist()], promise,
-            groups=[self.groups[place] for place in usable.tolist()], weights=None if self.inverse is None else self.weights[usable], seed=self.seed,
-        )  # fmt: skip
+        tools, groups = (
+            list(itertools.compress(each, used)) for each in ((kind["tool"] for kind in self.kinds), self.groups)
+        )
+        weights = None if self.inverse is None else self.weights[used]
+        scores, labels = self.confidence[LEARNED][used], self.labels[used]
+        found = tool_thresholds(scores, labels, tools, promise, groups=groups, weights=weights, seed=self.seed)
         return {name: rounded_up(each) for name, each in found.items()}
 
-    def _independent(self) -> tuple[Floats, Floats, list[str]]:
+    def _independent(self, name: str) -> tuple[Floats, Floats, list[str]]:
         """Return confidences and labels that a promise may rest on: audited, one of each task, and of equal probability."""
-        scores, labels, weights = self.confidence[LEARNED], self.labels, self.inverse
-        usable = np.ones(len(labels), dtype=bool) if self.audited is None else self.audited & np.isin(labels, (0, 1))
-        left_out = [
-            f"{int((~usable).sum()):,} of {len(labels):,} labels were left out of the promise: only audited ones that say right or wrong enter it."
-        ]
-        left_out = [] if usable.all() else left_out
-        if not usable.any():
-            return scores[usable], labels[usable], left_out
-        groups = list(itertools.compress(self.groups, usable))
-        kept, notes = independent(labels[usable], groups, None if weights is None else weights[usable], self.seed)
-        return scores[usable][kept], labels[usable][kept], [*left_out, *notes]
+        used, notes = self.audited, list[str]()
+        scores, labels = self.confidence[name][used], self.labels[used]
+        if not used.all():
+            notes.append(
+                f"{int((~used).sum()):,} of {len(used):,} labels were left out of the promise: only audited ones that say right or wrong enter it."
+            )
+        if not used.any():
+            return scores, labels, notes
+        weights = None if self.inverse is None else self.weights[used]
+        kept, remarks = independent(labels, itertools.compress(self.groups, used), weights, self.seed)
+        return scores[kept], labels[kept], notes + remarks
 
     def assess(self, name: str, by: Sequence[str] | None = None) -> Assessment:
         return assess(
@@ -306,7 +304,7 @@ class Tested:
 
     def curve(self, name: str, promise: Promise) -> Curve:
         """Return share of the tested runs that act and share of errors, at each confidence from strict to mild."""
-        scores, labels, _ = replace(self, confidence={LEARNED: self.confidence[name]})._independent()
+        scores, labels, _ = self._independent(name)
         if not len(labels):
             return ()
         _, reached, wrong = threshold_counts(scores, labels)
@@ -314,22 +312,15 @@ class Tested:
         return tuple(zip((reached / reached[-1]).tolist(), (wrong / of).tolist(), strict=True))
 
 
-def formula_confidence(document: Mapping[str, Any], upto: int | None, seen: Features) -> float:
+def formula_confidence(document: Mapping[str, Any], upto: int | None) -> float:
     """Return the confidence of a run by the formula `grace`, 0 to 1."""
+    grace = mapping_in(document, "grace")
+    evaluation = grace.get("evaluation")
     if upto is not None:
         calls = finished_calls(transcript_of(document, has_ended=False, upto=upto))
-        recorded = isinstance((document.get("grace") or {}).get("calls"), list)
-        document = {"steps": (document.get("steps") or [])[:upto], "grace": {"calls": calls} if recorded else {}}
-    factors = factors_from_trace(document)
-    values = seen.as_dict()
-    own, coverage, agreement = (values[name] for name in ("self_evaluation", "coverage", "agreement"))
-    if own is not None:
-        factors = replace(factors, llm_self_confidence=own, self_evaluated=True)
-    if coverage is not None:
-        factors = replace(factors, query_coverage=coverage, coverage_evaluated=True)
-    if agreement is not None and factors.source_count > 1:
-        factors = replace(factors, source_agreement=agreement, agreement_evaluated=True)
-    return PROFILES["grace"].calculate(factors).score
+        recorded, evaluation = isinstance(grace.get("calls"), list), None
+        document = {"steps": list_in(document, "steps")[:upto], "grace": {"calls": calls} if recorded else {}}
+    return PROFILES["grace"].calculate(judged_factors(document, evaluation, cautious=False)).score
 
 
 def length_confidences(
@@ -386,11 +377,11 @@ def predict_others(labelled: Labels, groups: Sequence[Any], moment: Moment, held
         seen = list(itertools.compress(rows, ~test))
         length[test] = length_confidences(seen, labels[~test], weights[~test], others).round(3)
     places = np.flatnonzero(tested)
-    formula = np.array([formula_confidence(documents[place], upto[place], rows[place]) for place in places.tolist()])
+    formula = np.array([formula_confidence(documents[place], upto[place]) for place in places.tolist()])
     confidence = {LEARNED: learned[tested], FORMULA: formula, LENGTH: length[tested]}
     profile = profile if held.any() else fitted_on(tested)
     tasks, kinds = list(itertools.compress(groups, tested)), [_kinds(documents[place]) for place in places.tolist()]
-    return Tested(profile, places, confidence, labels[tested], tasks, weights[tested], seed, kinds)
+    return Tested(profile, places, confidence, labels[tested], tasks, weights[tested], seed, kinds, tested[tested])
 
 
 def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
@@ -409,17 +400,12 @@ def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
 
 def rounded_up(found: RiskThresholds) -> RiskThresholds:
     """Return thresholds as confidences are rounded."""
-    exact = found.thresholds
-    return replace(
-        found, thresholds=Thresholds(*(_round_up(value) for value in (exact.silent, exact.notify, exact.confirm)))
-    )
-
-
-def _round_up(value: float) -> float:
-    if value == math.inf:
-        return value
-    step = math.floor(value * CONFIDENCES)
-    return next(up for up in (step / CONFIDENCES, (step + 1) / CONFIDENCES, (step + 2) / CONFIDENCES) if up >= value)
+    up = {}
+    for name, value in asdict(found.thresholds).items():
+        step = 0 if value == math.inf else math.floor(value * CONFIDENCES)
+        steps = (value, *((step + more) / CONFIDENCES for more in (0, 1, 2)))
+        up[name] = value if value == math.inf else next(each for each in steps[1:] if each >= value)
+    return replace(found, thresholds=Thresholds(**up))
 
 
 def _kinds(document: Mapping[str, Any]) -> dict[str, str]:
@@ -484,7 +470,7 @@ def calibrate_actions(
         weights=np.array([each.weight for each in tested]),
         seed=seed,
         kinds=[{"tool": each.tool} for each in tested],
-        audited=np.array([each.is_audited for each in tested], dtype=bool),
+        audited=np.array([each.is_audited and each.correct in (0, 1) for each in tested], dtype=bool),
     )
     sample = {
         "actions": len(actions), "tasks": len(set(groups)), "share_correct": float(labels.mean()), "audited": sum(each.is_audited for each in actions),
@@ -494,8 +480,7 @@ def calibrate_actions(
     notes = [_EACH, *([] if holdout else [APPROXIMATE]), *([_PER_TOOL] if per_tool else [])]
     if model.reason:
         notes.append(f"the confidence in an action is the rate of its tool: {model.reason}.")
-    tools = [each.tool for each in tested]
-    by_tool, sure = found.tool_thresholds(promise, tools), None
+    by_tool, sure = found.tool_thresholds(promise), None
     if per_tool and by_tool:
         sure, own = strictest(by_tool, promise), {name: each.thresholds for name, each in by_tool.items()}
         found = replace(found, profile=found.profile.with_action(replace(model, thresholds=own)))

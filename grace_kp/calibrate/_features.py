@@ -21,6 +21,7 @@ from grace_kp.errors import is_unit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from grace_kp.confidence import ConfidenceFactors
     from grace_kp.trace import ReasoningTrace
 
 
@@ -288,17 +289,19 @@ def _of_evidence(seen: Transcript) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     ended = finished_calls(seen)
     if any("search" in call for call in ended):
-        factors = factors_from_trace({"grace": {"calls": ended}})
-        if factors.search_made:
-            found["search_quality"] = factors.search_max_score
-            found["search_average"] = factors.search_avg_score
-        found["search_results"] = math.log1p(factors.search_result_count)
-        found["sources"] = math.log1p(factors.source_count)
+        found.update(of_search(factors_from_trace({"grace": {"calls": ended}})))
     for name in ("self_evaluation", "coverage", "agreement"):
         record = mapping_in(seen.evaluation, "source_agreement" if name == "agreement" else name)
         score = None if record.get("fallback") else record.get("score")
         found[name] = float(score) if is_unit(score) else None
     return found
+
+
+def of_search(factors: ConfidenceFactors) -> dict[str, float | None]:
+    """Return the features of searches."""
+    scores = (factors.search_max_score, factors.search_avg_score) if factors.search_made else (None, None)
+    counts = math.log1p(factors.search_result_count), math.log1p(factors.source_count)
+    return dict(zip(("search_quality", "search_average", "search_results", "sources"), (*scores, *counts), strict=True))
 
 
 def _beginning(text: str) -> str:

@@ -141,14 +141,12 @@ def _action_samples(
 ) -> Samples:
     rows: list[Features] = []
     places: list[int] = []
-    shares: list[float] = []
     for place in _draw_tasks(tasks, MAX_ACTION_RUNS, random).tolist():
         prefixes = _prefixes(runs[place])
         rows += prefixes
         places += [place] * len(prefixes)
-        shares += [1 / len(prefixes)] * len(prefixes)
     tools = [row.tools for row in rows]
-    return Samples(matrix_of(rows), tools, labels[places], weights[places] * np.array(shares), tasks[places])
+    return Samples(matrix_of(rows), tools, labels[places], weights[places] / np.bincount(places)[places], tasks[places])
 
 
 def _prefixes(run: Trace) -> list[Features]:

@@ -23,7 +23,9 @@ from grace_kp.confidence import (
     RecordedRun,
     RunEvidence,
     evidence_of_calls,
+    factors_from_trace,
     history_of_document,
+    with_agreement,
     with_judgements,
 )
 from grace_kp.errors import is_unit
@@ -254,9 +256,13 @@ def add_judgements(factors: ConfidenceFactors, evaluation: object, *, cautious: 
     return with_judgements(factors, own, coverage, cautious=cautious)
 
 
-def measured_agreement(evaluation: object) -> Evaluation | None:
-    """Return the recorded agreement of a run's sources, if it was measured."""
-    return _evaluation(evaluation.get("source_agreement")) if isinstance(evaluation, Mapping) else None
+def judged_factors(trace: Document | ReasoningTrace, evaluation: object, *, cautious: bool) -> ConfidenceFactors:
+    """Return the factors of a run as a whole with its judgements, and with the measured agreement of its sources."""
+    factors = factors_from_trace(trace)
+    agreement = _evaluation(evaluation.get("source_agreement")) if isinstance(evaluation, Mapping) else None
+    return add_judgements(
+        factors if agreement is None else with_agreement(factors, agreement), evaluation, cautious=cautious
+    )
 
 
 def _evaluation(part: object) -> Evaluation | None:

@@ -92,16 +92,12 @@ class Explanation:
     @property
     def reason(self) -> str:
         """One sentence: the largest contributions in each direction."""
-        raised = [part for part in self.largest if part.contribution >= _LEAST][:MAX_NAMED]
-        lowered = [part for part in self.largest if part.contribution <= -_LEAST][:MAX_NAMED]
-        sentences = [
-            f"{verb} by {_join_parts(parts)}" for verb, parts in (("raised", raised), ("lowered", lowered)) if parts
-        ]
+        sentences = []
+        for verb, sign in (("raised", 1), ("lowered", -1)):
+            parts = [part for part in self.largest if sign * part.contribution >= _LEAST][:MAX_NAMED]
+            shown = ", ".join(f"{part.words} ({part.contribution:+.1f})".replace("-", "−") for part in parts)
+            sentences += [f"{verb} by {shown}"] if parts else []
         return f"Learned from {self.runs} runs: {'; '.join(sentences) or 'all features are near their averages'}"
-
-
-def _join_parts(parts: list[Part]) -> str:
-    return ", ".join(f"{part.words} ({part.contribution:+.1f})".replace("-", "−") for part in parts)
 
 
 SCHEMA = "grace_kp/calibrated-profile"
@@ -174,15 +170,18 @@ class Head:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        columns = self.columns.to_list()
-        weights = self.regression.weights.tolist()
+        figures = {name: getattr(self.columns, name).tolist() for name in FIGURES}
+        figures["weight"] = self.regression.weights.tolist()
         return {
             "runs": self.runs,
             "rows": self.rows,
             "penalty": self.penalty,
             "intercept": self.regression.intercept,
             "calibration": {"slope": self.slope, "offset": self.offset},
-            "columns": [{**column, "weight": weight} for column, weight in zip(columns, weights, strict=True)],
+            "columns": [
+                {"name": name, **{figure: values[place] for figure, values in figures.items()}}
+                for place, name in enumerate(self.columns.names)
+            ],
         }
 
     def _evaluate(self, features: Features) -> tuple[list[float], float, float]:
@@ -265,10 +264,7 @@ class Columns:
         blank[0, : len(varying)] = [np.nanmean(matrix[:, place]) for place in varying]
         blank[2], blank[3], blank[4] = 1.0, -np.inf, np.inf
         values = cls.build(names, blank).rows(matrix, tools)
-        low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
-        # In a rare column nearly all values are equal, and the others are all in the tail.
-        rare = high - low <= FLAT
-        blank[3], blank[4] = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
+        blank[3], blank[4] = tails(values)
         values = np.clip(values, blank[3], blank[4])
         spread = values.std(axis=0)
         blank[1], blank[2] = values.mean(axis=0), np.where(spread > FLAT, spread, 1.0)
@@ -290,13 +286,13 @@ class Columns:
         rows = self.rows(np.array([features.values], dtype=np.float64), [features.tools])
         return rows.reshape(-1)
 
-    def to_list(self) -> list[dict[str, Any]]:
-        """Return the JSON form, one object per column."""
-        figures = {name: getattr(self, name).tolist() for name in FIGURES}
-        return [
-            {"name": name, **{figure: values[place] for figure, values in figures.items()}}
-            for place, name in enumerate(self.names)
-        ]
+
+def tails(values: Floats) -> tuple[Floats, Floats]:
+    """Return where the twentieth at each end of each column begins."""
+    low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
+    # In a rare column nearly all values are equal, and the others are all in the tail.
+    rare = high - low <= FLAT
+    return np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
 
 
 def matrix_of(rows: Sequence[Features]) -> Floats:

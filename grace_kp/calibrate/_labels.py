@@ -132,7 +132,7 @@ def weigh_label(
 ) -> Label | str:
     """Return the newest label, weighted by the probability that the run would be labelled.
 
-    A draw for an audit would have led to a label whoever states the newest one, so its probability holds for a later label, too.
+    A draw for an audit would have led to a label whoever states it, so its probability holds for a later one, too.
     """
     correct, newest = accepted[-1]
     audits = [
@@ -450,10 +450,7 @@ class Labels:
 
     def _only(self, keep: list[bool], reason: str) -> Labels:
         lists: dict[str, Any] = {name: list(itertools.compress(getattr(self, name), keep)) for name in _NAMES}
-        return replace(self, **lists)._leave_out(reason, keep.count(False))
-
-    def _leave_out(self, reason: str, count: int) -> Labels:
-        return replace(self, left_out=dict(Counter(self.left_out) + Counter({reason: count})))
+        return replace(self, **lists, left_out=dict(Counter(self.left_out) + Counter({reason: keep.count(False)})))
 
 
 def labels(
@@ -463,15 +460,14 @@ def labels(
     volunteered: bool = False,
     **conditions: Any,
 ) -> Labels:
-    """Return the labelled runs of a store, a file or a list.
+    """Return the labelled runs of a store, a file or a list, oldest first, and the counts of what was left out.
 
     A label is the newest feedback (`grace.feedback`) of an accepted source. One with the name of a person (`by`) counts before one without a
     name, and that before one of a program, whichever is newer. Feedback by the run's own `user` never counts. By default all sources are
     accepted but `approval` and `import:<file>`. People approve wrong actions, so an approval does not show that the run was right. An
     imported file may state any label, so name the file if you trust it.
 
-    These sources are read from the trace itself, only if named, and only
-    for runs without such feedback; from an imported trace only `imported`:
+    These sources are read from the trace itself, only if named and without such feedback; from an imported trace only `imported`:
 
     - `approval`: False if a person cancelled an action, else True if a person let one run. Standing approvals and the run's own user
       do not count.
@@ -481,9 +477,8 @@ def labels(
     - `imported`: what a label or a reward stated in the file that the run was imported from.
 
     A label weighs 1 / the probability that its run would be labelled: its own `probability`, else the recorded rate of the audit if the run was
-    drawn for one or its source is `audit`, else 1. Runs in which a person was asked have probability 1. Where gates draw audits, a label of
-    an action that ran unasked and was not drawn represents an unknown number of runs, and is left out; a label with
-    `probability=1`, such as that of a test of every run, is not.
+    drawn for one or its source is `audit`, else 1. Where gates draw audits, a label of an action that ran unasked and was not drawn represents
+    an unknown number of runs, and is left out; a label with `probability=1`, such as that of a test of every run, is not.
 
     Args:
         store: a store, a `Grace`, the URL or path of a store, the path of a file of runs, traces, or what
@@ -491,9 +486,6 @@ def labels(
         sources: the accepted sources; all feedback but approvals when None.
         volunteered: whether to keep labels of actions that were not drawn for the audit, with weight 1. Figures from them may be biased.
         conditions: which runs of a store, as in `store.query`: domain=, since=, tags=, …
-
-    Returns:
-        The runs, oldest first, with labels, weights, sources and groups, and the counts of what was left out.
 
     Raises:
         ValueError: a source or a condition cannot be used.
@@ -522,14 +514,10 @@ def labels(
 def thin(labelled: Labels, seed: int = 0) -> Labels:
     """Return a random sample of the labelled runs in which every run was equally likely to be, so that no weights are needed.
 
-    Each run is kept with the probability weight / largest weight, by a draw that does not depend on its label. If labels were collected
-    independently with the probabilities that the weights state, the sample is an independent sample of all runs, and a guarantee that needs one,
-    such as that of `risk_thresholds`, holds for it; `risk_thresholds(weights=…)` draws the same sample for the same seed. With audits of 5 % about 5 % of the runs that were asked about remain, and all
-    audited ones.
-
-    Args:
-        labelled: the labelled runs.
-        seed: seed of the draws. Choose it before looking at results, and keep it.
+    Each run is kept with the probability weight / largest weight, by a draw that does not depend on its label. For labels that were collected
+    independently with the probabilities that the weights state, a guarantee that needs an independent sample of all runs, such as that of
+    `risk_thresholds`, then holds; `risk_thresholds(weights=…)` draws the same sample for the same `seed`. Choose the seed before looking at
+    results, and keep it.
     """
     weights = weights_of(labelled.weights, len(labelled.labels))
     kept = labelled._only(thinned(weights, np.random.default_rng(seed)).tolist(), THINNED)

@@ -104,13 +104,12 @@ class Monitor:
 
     **False alarms.** If every promise holds, an alarm is ever raised with probability at most `delta`. Each test is a bet with fair or
     unfavourable odds under its promise, so it reaches 1 / d with probability at most d at any time (Ville). Delta is shared: all actions
-    together are class 1, and the k-th action class that appears is class k + 1. Class k gets delta / (k (k + 1)), in equal parts for its
-    levels. A class gets its number before its first label is seen, so its share does not depend on its labels, and the expected sum of
-    the shares is at most delta · Σ 1 / (k (k + 1)) = delta.
+    together are class 1, and the k-th action class that appears is class k + 1, before its first label is seen. Class k gets
+    delta / (k (k + 1)), in equal parts for its levels; all shares together are at most delta.
 
     **What it assumes.** Labels are a random sample of the actions, or `weight` is the inverse of the probability with which this action
-    is labelled (1 / `audit_rate` for an audited one). If people only report errors, no weight can repair that. A label that depends on
-    another, such as those of two actions in one run, must be one observation: see `observe`.
+    is labelled (1 / `audit_rate` for an audited one). If people only report errors, no weight can repair that. The label of a run with
+    several actions is one observation: see `observe`.
 
     Args:
         risks: the promised error rate by level, for example `{"silent": 0.05, "notify": 0.15}`; each above 0 and below 1.

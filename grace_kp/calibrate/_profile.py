@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field
 
 from grace_kp.calibrate._actions import ActionFields, ActionModel
 from grace_kp.calibrate._facts import HASH_DIGITS, KINDS, facts_of, hash_of, listed
-from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
+from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features, of_search
 from grace_kp.calibrate._head import (
     FIGURES,
     FLAT,
@@ -37,6 +37,7 @@ from grace_kp.calibrate._head import (
     StrictFields,
 )
 from grace_kp.calibrate._logistic import Logistic
+from grace_kp.calibrate._risk import LEVELS
 from grace_kp.confidence import PROFILES, ConfidenceScore, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates, write_whole
@@ -100,11 +101,7 @@ class CalibratedProfile:
         return self._head(moment).predict(self._features(trace, moment))
 
     def explain(self, trace: Trace | Features, *, moment: Moment = "end") -> Explanation:
-        """Return the confidence of a run with the contribution of each feature, in log-odds.
-
-        Raises:
-            ValueError: as `predict` does.
-        """
+        """Return the confidence of a run with the contribution of each feature, in log-odds. It takes, and refuses, what `predict` does."""
         return self._head(moment).explain(self._features(trace, moment))
 
     def confidence(self, document: Trace, *, moment: Moment = "end") -> ConfidenceScore:
@@ -140,9 +137,7 @@ class CalibratedProfile:
             found["errors"] = math.log1p(failed)
             found["error_rate"] = (failed + 0.5) / (factors.tool_execution_count + 1)
         if factors.search_made:
-            found["search_quality"], found["search_average"] = factors.search_max_score, factors.search_avg_score
-            found["search_results"] = math.log1p(factors.search_result_count)
-            found["sources"] = math.log1p(factors.source_count)
+            found.update(of_search(factors))
         if factors.self_evaluated:
             found["self_evaluation"] = factors.llm_self_confidence
         if factors.coverage_evaluated:
@@ -155,8 +150,8 @@ class CalibratedProfile:
     def mismatches(self, document: Trace) -> tuple[str, ...]:
         """Return a sentence for each way in which a run differs from those the profile was fitted on: agent, model, tools, task domain.
 
-        Gated actions count as tools. A name that is missing is a difference, too: of agents, models or tools in `fitted_on`, or of the
-        agent or the model in the run where `fitted_on` has some. Profiles of earlier versions state no domains; those are not compared.
+        A name that is missing is a difference, too: of agents, models or tools in `fitted_on`, or of the agent or the model in the run where
+        `fitted_on` has some. Profiles of earlier versions state no domains; those are not compared.
         """
         found = facts_of(document)
         sentences = []
@@ -185,7 +180,7 @@ class CalibratedProfile:
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def out_of_fold(self, moment: Moment = "end") -> tuple[Floats, Floats, tuple[Any, ...]]:
-        """Return confidence, label and group of each labelled row, as predicted by models that saw no row of the same task.
+        """Return confidence, label and group of each labelled row, as predicted by models that saw no row of its task.
 
         Raises:
             ValueError: the profile was loaded from a file, which does not keep them.
@@ -387,7 +382,7 @@ def _read_fields(path: Path) -> tuple[SourceFile, _Profile]:
 def _check_thresholds(source: SourceFile, fields: _Profile) -> None:
     """Refuse thresholds that are incomplete, whose missing levels would be milder defaults, or that differ from the thresholds of the promise."""
     stated, promise = fields.thresholds, fields.promise
-    missing = [name for name in ("silent", "notify", "confirm") if stated is not None and name not in stated]
+    missing = [name for name in LEVELS if stated is not None and name not in stated]
     if missing:
         raise source.error(f"must state every level; {missing[0]} is missing", ("thresholds",))
     if promise is not None and (stated is None or promise.thresholds != stated):

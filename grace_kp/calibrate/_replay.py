@@ -35,7 +35,7 @@ from grace_kp.calibrate._gated import (
     gated_actions,
     grace_of,
     id_of,
-    measured_agreement,
+    judged_factors,
 )
 from grace_kp.calibrate._labels import aligned_labels, label_in
 from grace_kp.confidence import (
@@ -45,9 +45,7 @@ from grace_kp.confidence import (
     Thresholds,
     check_thresholds,
     decide,
-    factors_from_trace,
     promise_gaps,
-    with_agreement,
 )
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import Basis, Policy, PolicySet, Rules
@@ -127,13 +125,12 @@ class ReplayPolicy:
             return None
         if isinstance(value, cls):
             return value
-        if isinstance(value, Thresholds):
-            return cls(thresholds=value)
         if isinstance(value, str | Path):
-            return cls(profile=_load_profile(value))
+            value = _load_profile(value)
         if callable(getattr(value, "calculate", None)):
             return cls(profile=cast("Profile", value))
-        if isinstance(thresholds := getattr(value, "thresholds", None), Thresholds):
+        thresholds = value if isinstance(value, Thresholds) else getattr(value, "thresholds", None)
+        if isinstance(thresholds, Thresholds):
             return cls(thresholds=thresholds)
         raise TypeError(
             "a policy is 'recorded', a ReplayPolicy, a Thresholds, a RiskThresholds, a profile, its name or its file, "
@@ -233,11 +230,7 @@ class ReplayPolicy:
             return _recorded_confidence(trace, grace)
         if (confidence := getattr(self.profile, "confidence", None)) is not None:
             return _learned(confidence, _document_of(trace), "end")
-        factors = factors_from_trace(trace)
-        evaluation = grace.get("evaluation")
-        if (agreement := measured_agreement(evaluation)) is not None:
-            factors = with_agreement(factors, agreement)
-        factors = add_judgements(factors, evaluation, cautious=self._calculator.profile == "strict")
+        factors = judged_factors(trace, grace.get("evaluation"), cautious=self._calculator.profile == "strict")
         return self._calculator.calculate(factors).score
 
     def _describe(self) -> str:

@@ -179,11 +179,12 @@ def reviewers(traces: Iterable[ReasoningTrace | Document], *, pseudonyms: bool =
     Raises:
         TypeError: a trace of another type.
     """
-    count, others = 0, Counter[str]()
+    others = Counter[str]()
     answers: defaultdict[str, Counter[str]] = defaultdict(Counter)
     seconds: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
     questions: dict[int, dict[str, str]] = {}
-    for count, trace in enumerate(traces, 1):
+    for trace in traces:
+        others["traces"] += 1
         for record in (action.record for action in gated_actions(grace_of(trace)) if not isinstance(action, str)):
             response = record.response
             if response is None or is_standing(record):  # whose author answered another question
@@ -208,10 +209,9 @@ def reviewers(traces: Iterable[ReasoningTrace | Document], *, pseudonyms: bool =
         ordered = sorted(shown, key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
         shown = {name: f"reviewer {number}" for number, name in enumerate(ordered, 1)}
     return ReviewerReport(
-        traces=count,
         reviewers=tuple(ReviewerFigures.of(word, answers[name], seconds[name]) for name, word in shown.items()),
         questions=ReviewerAgreement.of(each.values() for each in questions.values()),
-        **{each: others[each] for each in ("timed_out", "unanswered", "unnamed", "unreadable")},
+        **{each: others[each] for each in ("traces", "timed_out", "unanswered", "unnamed", "unreadable")},
     )
 
 

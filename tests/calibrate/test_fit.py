@@ -167,9 +167,9 @@ def test_before_an_action_the_formula_sees_no_later_call():
     ]
     for recorded in (calls, None):
         long, short = run(steps, calls=recorded), run(steps[:2], calls=recorded and recorded[:1])
-        found = [formula_confidence(each, 2, cal.features(each, moment="action", upto=2)) for each in (long, short)]
+        found = [formula_confidence(each, 2) for each in (long, short)]
         assert found[0] == found[1]
-        assert found[0] != formula_confidence(long, None, cal.features(long))
+        assert found[0] != formula_confidence(long, None)
 
 
 def test_run_length_predicts_by_the_number_of_steps_alone():
