@@ -6,12 +6,14 @@ the user's words, the tool, the form of the call and successful reads before it 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -27,39 +29,10 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
     Entry = Mapping[str, Any]
-LOWERING = {
-    "beside": "a value beside instructions",
-    "unnamed_target": "an identifier or address that neither the user nor the policy named",
-    "not_user": "values that the user did not name",
-    "unnamed": "a tool that the user's words do not name",
-    "unread": "a target that no earlier call used",
-    "few_reads": "few different reads before",
-    "repeats": "the same call already succeeded",
-    "retries": "the same call already failed",
-    "repeated_calls": "calls repeated before",
-    "tool_errors": "errors of this tool",
-    "errors": "errors before",
-    "actions": "actions before",
-    "tool_actions": "actions of this tool before",
-    "parallel": "several calls at once",
-    "since_user": "calls since the user spoke",
-    "position": "a long run",
-    "hedging": "hedging of the agent",
-    "refusal": "words of refusal",
-    "apologies": "apologies of the agent",
-    "message_length": "a long message of the agent",
-    "argument_length": "long arguments",
-    "values": "many arguments",
-    "schema_errors": "arguments that do not fit the schema",
-}
+_WORDS = json.loads(files("grace_kp.confidence").joinpath("features.json").read_text(encoding="utf-8"))
+LOWERING: dict[str, str] = _WORDS["lowering"]
 """Features that can only lower a confidence, each with the words for its presence or a high value."""
-FREE = {
-    "confirmed": "a confirmation by the user",
-    "user_turns": "several messages of the user",
-    "user_length": "many words of the user",
-    "last_user_length": "a long last message of the user",
-    "amount": "a large amount",
-}
+FREE: dict[str, str] = _WORDS["free"]
 """The other features, with their words."""
 ACTION_FEATURES = (*LOWERING, *FREE)
 """The names of an action's features, in the order of their values."""
