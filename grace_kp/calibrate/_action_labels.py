@@ -229,6 +229,7 @@ def _trace_of(run: FileRun | InvalidRecord) -> ReasoningTrace | InvalidRecord:
     if not isinstance(listed, list) or not isinstance(messages, list) or run.trace.decisions:
         return run.trace
     decisions, labels, begins = list[dict[str, Any]](), list[dict[str, Any]](), [0]
+    seen: set[tuple[int, int]] = set()
     for message in messages:
         begins.append(begins[-1] + len((message.get("tool_calls") if isinstance(message, dict) else None) or ()))
     for number, entry in enumerate(listed, 1):
@@ -237,15 +238,21 @@ def _trace_of(run: FileRun | InvalidRecord) -> ReasoningTrace | InvalidRecord:
             call = run.trace.calls[begins[entry["message"]] + entry["call"]]
             if call.name != entry["name"] or entry["message"] < 0 or entry["call"] < 0:
                 raise ValueError(f"message {entry['message']} has no such call")
+            if (entry["message"], entry["call"]) in seen:
+                raise ValueError(f"call {entry['call']} of message {entry['message']} is listed twice")
+            seen.add((entry["message"], entry["call"]))
         except (KeyError, TypeError, IndexError, ValueError) as error:
             problem = f"is not an action of the run, with message, call and name: {error!r:.100}"
             return InvalidRecord(problem, file=run.file, line=run.line, path=f"{run.path}actions[{number - 1}]")
         with suppress(TypeError, ValueError):  # a model may write anything
             arguments = json.loads(arguments)
         stated = {"outcome": "executed" if call.status == "ok" else "failed", "step": call.tool_call}
+        stated["parallel"] = begins[entry["message"] + 1] - begins[entry["message"]]
         stated["arguments"] = arguments if isinstance(arguments, dict) else {}
         decisions.append({"id": f"action-{number}", "action": call.name, **stated})
-        if (right := read_label(entry.get("right"))) is not None:
-            labels.append({"action": f"action-{number}", "correct": right, "source": RIGHT})
+        if (right := entry.get("right")) is not None:
+            # What states no label stays as it is, and so counts as unusable.
+            correct = right if (known := read_label(right)) is None else known
+            labels.append({"action": f"action-{number}", "correct": correct, "source": RIGHT})
     run.trace.grace = {**(run.trace.grace or {}), "decisions": decisions, ACTION_FIELD: labels}
     return run.trace

@@ -20,6 +20,7 @@ from grace_kp.confidence import (
     ConfidenceFactors,
     Evaluation,
     RecordedEvidence,
+    RecordedRun,
     RunEvidence,
     evidence_of_calls,
     factors_from_trace,
@@ -181,6 +182,11 @@ class Prefixes:
     def whole(self) -> Document:
         """The run with everything that it recorded."""
         return document_of(self._trace)
+
+    @cached_property
+    def recorded(self) -> RecordedRun:
+        """The run, for the features of its actions in their order."""
+        return RecordedRun(self.whole)
 
     def document(self, step: int, evaluation: object = None) -> dict[str, Any]:
         """Return the document of the run as it was after `step` steps: still open, without an answer, a score or a label."""

@@ -214,7 +214,7 @@ class ReplayPolicy:
             return NO_RUN  # the action opened the run
         if model is not None:
             try:
-                known = recorded_features(before.whole, action.place)
+                known = recorded_features(before.recorded, action.place)
             except ValueError:
                 return NO_ARGUMENTS
             return round(model.predict(known), 3), Basis(measured=("probability",)), model.mismatches(known)

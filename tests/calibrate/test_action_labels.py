@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
+from grace_kp.calibrate._actions import recorded_features
 from grace_kp.store import open_store
 from tests.store.samples import document, put
 
@@ -254,6 +256,33 @@ def chat(*actions, **fields):
 
 def listed(call, right, **fields):
     return {"message": 3, "call": call, "name": "cancel", "right": right, "why": "", **fields}
+
+
+@pytest.mark.parametrize("fields", [{}, {"objective": "Task 7"}])
+def test_the_words_of_the_user_in_a_chat_are_the_users(tmp_path, fields):
+    """The first message, also where the objective is stated elsewhere, and every later one."""
+    accounts = ("DE89370400440532013000", "DE75512108001245126199")
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": "pay", "arguments": json.dumps({"iban": account})}}
+        for n, account in enumerate(accounts)
+    ]
+    messages = [
+        {"role": "user", "content": f"I may pay {accounts[0]}, please wait."},
+        {"role": "assistant", "content": "Where to?"},
+        {"role": "user", "content": f"Please send 120 euros to {accounts[1]}. Yes, confirmed."},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+    ]
+    path = tmp_path / "chat.jsonl"
+    actions = [{"message": 3, "call": call, "name": "pay", "right": 1} for call in (0, 1)]
+    path.write_text(json.dumps({"id": "u", "messages": messages, "actions": actions} | fields))
+    labels = cal.action_labels(path)
+    (trace,) = {id(each.trace): each.trace for each in labels.actions}.values()
+    assert ["user", "user"] == [cal.provenance(trace, each.position)[0].kind for each in labels.actions]
+    for each in labels.actions:
+        known = recorded_features(trace.to_dict(), each.position)
+        assert () == known.alarms
+        found = known.as_dict()
+        assert (0, 1, math.log1p(1)) == tuple(found[name] for name in ("beside", "confirmed", "parallel"))
 
 
 def test_a_file_of_chats_lists_its_actions(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from grace_kp import calibrate as cal
 from grace_kp.calibrate import ActionModel, fit_action_features
 from grace_kp.calibrate._actions import MODELLED, recorded_features
-from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, ActionFeatures, ActionHistory, Thresholds
+from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, ActionFeatures, ActionHistory, RecordedRun, Thresholds
 from tests.exhaustive import examples
 
 CALL = {"reservation_id": "AB1234", "amount": 120}
@@ -398,6 +399,62 @@ def test_a_confidence_is_fitted_on_the_actions_of_runs():
     small, large = (recorded_features(RUNS[0], f"d0.{place}") for place in (0, 3))
     assert model.predict(small) > 0.8 > 0.2 > model.predict(large)
     assert (30, 30, ["pay"], ["m1"]) == tuple(model.fitted_on[name] for name in ("runs", "tasks", "tools", "models"))
+
+
+def of_many_actions(count):
+    """A run that reads, pays, and hears from its user again and again."""
+    kinds = ("tool_call", "observation", "thought")
+    steps = [
+        {"step_id": at, "type": kinds[at % 3], "content": f"Yes, pay acc-{at}", "input": {"number": at}, "role": "user" if at % 3 == 2 else "tool"}
+        for at in range(3 * count)
+    ]  # fmt: skip
+    calls = [
+        {
+            "call_id": f"c{n}",
+            "name": "look",
+            "tool_call": 3 * n,
+            "observation": 3 * n + 1,
+            "status": "ok" if n % 4 else "error",
+        }
+        for n in range(count)
+    ]
+    entries = [
+        {
+            "id": f"d{n}",
+            "action": "pay",
+            "outcome": "executed",
+            "step": 3 * n,
+            "arguments": {"account": f"acc-{3 * n - 1}"},
+        }
+        for n in range(count)
+    ]
+    grace = {"name": "agent", "calls": calls, "decisions": entries}
+    return {"id": "t", "task": {"objective": "Pay the bills"}, "steps": steps, "grace": grace}
+
+
+@pytest.mark.parametrize("order", [range(20), range(19, -1, -1), (3, 3, 9, 2, 12, 19, 0)])
+def test_features_do_not_depend_on_what_else_was_read_of_a_run(order):
+    run = of_many_actions(20)
+    run["grace"]["decisions"][7]["step"] = 3  # two agents at once: decided later, about an earlier state
+    run["grace"]["decisions"][8]["outcome"] = "waiting"
+    recorded = RecordedRun(run)
+    for place in order:
+        assert recorded_features(run, place) == recorded_features(recorded, place)
+
+
+def test_a_run_of_many_actions_is_read_once():
+    """Not once for each of its actions: that takes minutes for a long run."""
+    run = of_many_actions(40)
+    profile = cal.CalibratedProfile(heads={}, fitted_on={}, action=cal.fit_actions(RUNS, LABELS))
+    for entry in run["grace"]["decisions"]:
+        entry |= {"level": "silent", "score": 0.9}
+    for read in (
+        lambda: cal.fit_actions([run], [dict.fromkeys(range(40), 1)]),
+        lambda: cal.replay([run], profile),
+    ):
+        with mock.patch.object(ActionHistory, "add_result", autospec=True) as taken:
+            read()
+        assert 39 == taken.call_count
 
 
 def test_actions_are_named_by_id_or_position_and_may_have_no_label():
