@@ -393,7 +393,7 @@ def _entries_of(
             )
         grace = as_mapping(run.get("grace") if isinstance(run, Mapping) else run.grace)
         # A program that runs again decides on a call again. The last decision states its outcome.
-        names: dict[Any, int] = {
+        names: dict[str, Any] = {
             str(as_mapping(entry).get("id")): at for at, entry in enumerate(list_in(grace, "decisions"))
         }
         actions = {names.get(action, action) for action in stated}
