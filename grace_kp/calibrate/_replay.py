@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
+from grace_kp.calibrate._action_labels import label_of_action
 from grace_kp.calibrate._actions import NO_ARGUMENTS, recorded_features
 from grace_kp.calibrate._comparison import (
     DENIED,
@@ -50,7 +51,7 @@ from grace_kp.confidence import (
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import Basis, Policy, PolicySet, Rules
 from grace_kp.levels import waits
-from grace_kp.store import action_name
+from grace_kp.store import CHECK, REVERSAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -213,7 +214,7 @@ class ReplayPolicy:
             return NO_RUN  # the action opened the run
         if model is not None:
             try:
-                known = recorded_features(before.whole, action.place)
+                known = recorded_features(before.recorded, action.place)
             except ValueError:
                 return NO_ARGUMENTS
             return round(model.predict(known), 3), Basis(measured=("probability",)), model.mismatches(known)
@@ -330,14 +331,15 @@ def replay(
             mismatched[place] += policy is not None and bool(policy.mismatches(_document_of(trace)))
         before = Prefixes(trace, grace)
         found_actions = list(gated_actions(grace))
+        latest = {each.name: each.place for each in found_actions if not isinstance(each, str)}
         for action in found_actions:
             if isinstance(action, str):
                 actions.left_out[action] += 1
                 continue
-            own = label_in(grace, action_name(action.record.data, action.place)) if labels is None else None
+            label = run[2] if labels is not None else _label_of(action, grace, run[2], latest)
             recorded = (action.score, DENIED if action.policy.denies else action.level.severity)
             found = [recorded if policy is None else policy.action(action, before) for policy in policies]
-            actions.add(run if own is None else (*run[:2], own), action.record.action, found)
+            actions.add((*run[:2], label), action.record.action, found)
         if not found_actions:
             runs.add(run, "", [None if policy is None else policy.run(trace, grace) for policy in policies])
     costs = (float(minutes_per_review), price_per_hour)
@@ -347,6 +349,15 @@ def replay(
     ]
     first, second = mismatched
     return ReplayReport(count, *parts, first, second, fitted, "".join(unknown))
+
+
+def _label_of(action: RecordedAction, grace: Document, of_run: float | None, latest: Mapping[str, int]) -> float | None:
+    """Return the label of an action, else that of its run, which a check or a reversal does not displace. A decision that was made again has
+    none of its own, because its label is that of the last one."""
+    label = label_of_action(grace, action.record, action.name)
+    if isinstance(label, str) or (label.source in {CHECK, REVERSAL} and of_run is not None):
+        return of_run
+    return float(label.correct) if latest[action.name] == action.place else None
 
 
 @dataclass(slots=True)
