@@ -6,11 +6,13 @@ the user's words, the tool, the form of the call and successful reads before it 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -26,39 +28,10 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
     Entry = Mapping[str, Any]
-LOWERING = {
-    "beside": "a value beside instructions",
-    "unnamed_target": "an identifier or address that neither the user nor the policy named",
-    "not_user": "values that the user did not name",
-    "unnamed": "a tool that the user's words do not name",
-    "unread": "a target that no earlier call used",
-    "few_reads": "few different reads before",
-    "repeats": "the same call already succeeded",
-    "retries": "the same call already failed",
-    "repeated_calls": "calls repeated before",
-    "tool_errors": "errors of this tool",
-    "errors": "errors before",
-    "actions": "actions before",
-    "tool_actions": "actions of this tool before",
-    "parallel": "several calls at once",
-    "since_user": "calls since the user spoke",
-    "position": "a long run",
-    "hedging": "hedging of the agent",
-    "refusal": "words of refusal",
-    "apologies": "apologies of the agent",
-    "message_length": "a long message of the agent",
-    "argument_length": "long arguments",
-    "values": "many arguments",
-    "schema_errors": "arguments that do not fit the schema",
-}
+_WORDS = json.loads(files("grace_kp.confidence").joinpath("features.json").read_text(encoding="utf-8"))
+LOWERING: dict[str, str] = _WORDS["lowering"]
 """Features that can only lower a confidence, each with the words for its presence or a high value."""
-FREE = {
-    "confirmed": "a confirmation by the user",
-    "user_turns": "several messages of the user",
-    "user_length": "many words of the user",
-    "last_user_length": "a long last message of the user",
-    "amount": "a large amount",
-}
+FREE: dict[str, str] = _WORDS["free"]
 """The other features, with their words."""
 ACTION_FEATURES = (*LOWERING, *FREE)
 """The names of an action's features, in the order of their values."""
@@ -154,15 +127,7 @@ class ActionHistory:
         has_succeeded: bool | None = None,
         is_action: bool = False,
     ) -> None:
-        """Add an earlier call, before its result.
-
-        Args:
-            tool: the tool.
-            arguments: the arguments, as JSON values; None if they are not known.
-            step: the number of its step.
-            has_succeeded: None if its result is not known.
-            is_action: whether the tool changes something, rather than reading; then its other calls are actions, too.
-        """
+        """Add an earlier call, before its result; None for arguments, or a result, that are not known. All calls of an action's tool are actions."""
         leaves = [normal_form(leaf) for _, leaf, _ in leaves_of(arguments, [])]
         call = f"{tool} {leaves}"
         if arguments is None:
@@ -202,8 +167,8 @@ class ActionHistory:
         """Return the features of an action that is about to be made.
 
         Args:
-            tool: the tool.
-            arguments: the arguments, as JSON values.
+            tool: its name.
+            arguments: JSON values.
             parallel: number of calls that the agent asked for together with this one, and this one.
             schema_errors: number of required parameters that are missing and of unknown ones.
             schema: the JSON schema of its parameters, if the author of the program wrote it: its constants are sources of values.
@@ -363,7 +328,7 @@ class RunReader:
     def _take_action(self, entry: Entry, step: int, number: int) -> None:
         self._decided.add(number)
         arguments = entry.get("executed_arguments", entry.get("arguments"))
-        self._history.add_call(str(entry.get("action")), arguments, step=step, has_succeeded=True, is_action=True)
+        self._history.add_call(str(entry.get("action")), arguments, step=step, has_succeeded=True)
         self._history.index.add_gap("what a gated function returns is recorded only if it is a tool")
 
 

@@ -88,13 +88,7 @@ def words_of(text: str) -> list[str]:
 
 
 def shape_of(value: str, keys: tuple[str, ...] = (), *, is_number: bool = False) -> Shape:
-    """Return the shape of a value in normal form. Common words and small numbers are neither evidence nor a reason for an alarm.
-
-    Args:
-        value: the value.
-        keys: the keys that lead to it in the arguments.
-        is_number: whether it is a number rather than a string.
-    """
+    """Return the shape of a value in normal form. Common words and small numbers are neither evidence nor a reason for an alarm."""
     name = next((key for key in reversed(keys) if not key.startswith("[")), "").casefold()
     is_single = " " not in value and bool(value)
     if _ADDRESS.fullmatch(value):
@@ -112,7 +106,6 @@ def shape_of(value: str, keys: tuple[str, ...] = (), *, is_number: bool = False)
 
 
 def _is_date(value: str) -> bool:
-    """Return whether a value is a date, perhaps with a time."""
     found = notations_in(value) if len(value) <= 40 else []
     return any("-" in key and not start and (end == len(value) or value[end] in "t ") for key, start, end in found)
 
@@ -141,12 +134,7 @@ def parts_of(value: str) -> list[str]:
 
 
 def notations_in(text: str, words: Collection[str] = ()) -> list[Found]:
-    """Return the values of numbers with separators and of dates, with their places: `1200`, `2024-05-14`, and `-05-14` without a year.
-
-    Args:
-        text: in normal form.
-        words: its words, if they are known.
-    """
+    """Return the values of numbers with separators and of dates, with their places: `1200`, `2024-05-14`, and `-05-14` without a year."""
     found: list[Found] = []
     for match in _NOTATION.finditer(text):
         date = _DATE.match(match[0])

@@ -132,16 +132,6 @@ def could_change(
     if own_is_known:
         owns = [(factors.llm_self_confidence, bool(factors.self_evaluated))]
     coverages = [*((score, True) for score in ends[1]), (FALLBACK_SCORE, False)]
-    return any(
-        of(
-            replace(
-                factors,
-                llm_self_confidence=own,
-                self_evaluated=own_evaluated,
-                query_coverage=coverage,
-                coverage_evaluated=coverage_evaluated,
-            )
-        )
-        != current
-        for (own, own_evaluated), (coverage, coverage_evaluated) in product(owns, coverages)
-    )
+    names = ("llm_self_confidence", "self_evaluated", "query_coverage", "coverage_evaluated")
+    judged = (dict[str, Any](zip(names, (*own, *coverage), strict=True)) for own, coverage in product(owns, coverages))
+    return any(of(replace(factors, **changes)) != current for changes in judged)

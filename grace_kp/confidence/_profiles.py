@@ -217,13 +217,7 @@ WEIGHTS = {
     "llm_self_eval": 0.3,
     "query_coverage": 0.1,
 }
-_WORDS = {
-    "search_quality": "search quality",
-    "tool_success": "tool success",
-    "source_agreement": "source agreement",
-    "llm_self_eval": "self-evaluation",
-    "query_coverage": "query coverage",
-}
+_WORDS = {name: name.replace("_", " ") for name in WEIGHTS} | {"llm_self_eval": "self-evaluation"}
 _MEASURED_WORDS = {name: f", {words} %.2f" for name, words in _WORDS.items()}
 _FALLBACK_WORDS = {name: f", {words} (fallback %.2g)" for name, words in _WORDS.items()}
 GOOD_SEARCH = 0.6
@@ -360,7 +354,6 @@ def strict_quality(best: float, average: float, variance: float) -> float:
 
 
 def _find_missing(factors: ConfidenceFactors) -> tuple[str, ...]:
-    """Return the names of the parts that were not measured."""
     missing: tuple[str, ...] = ()
     if factors.search_unusable or not (factors.search_made or factors.is_search_step):
         missing = ("search_quality",)

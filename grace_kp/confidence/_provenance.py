@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from grace_kp.confidence._argument_values import (
     LEAST_SQUEEZED,
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     """Number of a piece, start and end in its normal form."""
 
 Kind = Literal["user", "policy", "schema", "field", "text", "argument", "nowhere", "unknown"]
-KINDS: tuple[Kind, ...] = ("user", "policy", "schema", "field", "text", "argument", "nowhere", "unknown")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """Sources of a value, the strongest first; that of an argument is the strongest of its places."""
 AlarmName = Literal["beside", "nowhere", "repeat"]
-ALARMS: tuple[AlarmName, ...] = ("beside", "nowhere", "repeat")
+ALARMS: tuple[AlarmName, ...] = get_args(AlarmName)
 
 MAX_TOTAL = 4_000_000
 """Characters of a run that are indexed; what follows is a gap."""
@@ -70,7 +70,7 @@ _QUOTED, _QUOTED_STEP = 6, 3
 """Words of a line that make it a quotation if a result contains them, and the words from one try to the next."""
 MAX_EXCERPT = 300
 
-_KEY = re.compile(r"[\"']?([^\W\d][\w-]{0,39})[\"']?\s?[:=]")
+_KEY = re.compile(r"([^\W\d][\w-]{0,39})[\"']?\s?\Z")
 _LEAF_START, _LEAF_END = re.compile(r"(?:^|[:=\[{(,\n|-])\s?[\"'<]*$"), re.compile(r"[\"'>]*\s?(?:$|[,\]})\n|:])")
 _OPENING = re.compile(r"(?i)<([a-z][\w-]*)[^<>]*>|(```|\"\"\")|-{3,}\s?(?:original|forwarded) message")
 """Line that opens a block which is not a user's own words."""
@@ -138,8 +138,6 @@ class ActionAlarm:
 
 @dataclass(slots=True)
 class _Piece:
-    """A text, or a part of a long one."""
-
     kind: Kind
     tool: str
     step: int
@@ -251,19 +249,8 @@ class ProvenanceIndex:
         """Return whether the same call, by value, succeeded earlier."""
         return call_digest(tool, arguments) in self._succeeded
 
-    def find_alarms(self, tool: str, arguments: object, *, names: Collection[str] = ALARMS) -> tuple[ActionAlarm, ...]:
-        """Return the alarms of an action, each parameter once per name.
-
-        Args:
-            tool: the tool.
-            arguments: the arguments, as JSON values.
-            names: the alarms to look for.
-        """
-        alarms, _ = self.examine(tool, arguments)
-        return tuple(alarm for alarm in alarms if alarm.name in names)
-
     def examine(self, tool: str, arguments: object) -> tuple[tuple[ActionAlarm, ...], tuple[ValuePlaces, ...]]:
-        """Return the alarms of an action and the places of its values."""
+        """Return the alarms of an action, each parameter once per name, and the places of its values."""
         places = self.trace_arguments(tool, arguments)
         found = [values.alarm for values in places if values.alarm]
         if self.has_succeeded(tool, arguments):
@@ -359,8 +346,7 @@ class ProvenanceIndex:
                 is_leaf = _LEAF_START.search(piece.text, max(0, start - 4), start) and _LEAF_END.match(piece.text, end)
                 kind = "field" if is_leaf else "text"
                 if len(found) < MAX_PLACES:
-                    names = _KEY.findall(piece.text, max(0, start - 200), start)
-                    name = names[-1] if names else ""
+                    name = _field_before(piece.text[max(0, start - 200) : start])
             found.append((Place(kind, piece.step, piece.tool, name, start, piece.beside(start, end), number), piece))
         return found
 
@@ -429,6 +415,15 @@ class ProvenanceIndex:
             latest = first.order if place.kind == "user" else first_use
             is_evident |= piece.order < latest and piece.order not in orders and place.kind != "argument"
         return None if is_evident else ActionAlarm("beside", path, suspect.tool, suspect.beside, is_part)
+
+
+def _field_before(text: str) -> str:
+    """Return the last key in a text, in front of `:` or `=`."""
+    end = len(text)
+    while (end := max(text.rfind(":", 0, end), text.rfind("=", 0, end))) >= 0:
+        if key := _KEY.search(text, max(0, end - 42), end):
+            return key[1]
+    return ""
 
 
 def _is_echo(piece: _Piece, found: list[_Sighting]) -> bool:

@@ -18,20 +18,70 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
+def _flag(name: str, value: object) -> bool:
+    if value is True or value is False:
+        return value
+    raise ValueError(f"{name} must be true or false (got {_show(value)})")
+
+
+def _count(name: str, value: Any) -> int:
+    if type(value) is int and value >= 0:
+        return value
+    try:
+        # The integers of numpy are not instances of int.
+        count = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = -1
+    if count >= 0:
+        return count
+    raise ValueError(f"{name} must be an integer >= 0 (got {_show(value)})")
+
+
+def _unit(name: str, value: Any) -> float:
+    if type(value) is float and 0 <= value <= 1:
+        return value
+    if _is_real(value) and 0 <= value <= 1:
+        return float(value)
+    raise ValueError(f"{name} must be a number from 0 to 1 (got {_show(value)})")
+
+
+def _variance(name: str, value: Any) -> float:
+    if _is_real(value) and value >= 0:
+        try:
+            variance = float(value)
+        except OverflowError:
+            variance = math.inf
+        if math.isfinite(variance):
+            return variance
+    raise ValueError(f"{name} must be a finite number >= 0 (got {_show(value)})")
+
+
+def _is_real(value: object) -> bool:
+    # A bool is a number to Python, but not here.
+    return type(value) is float or (not isinstance(value, bool) and isinstance(value, Real))
+
+
+def _show(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value[:40])
+    # No repr of other types: a message must neither run foreign code nor print an integer of a million digits.
+    is_plain = isinstance(value, float | bool | None) or (type(value) is int and value.bit_length() < 200)
+    return repr(value) if is_plain else type(value).__name__
+
+
 class _Default:
-    """A default that differs from the same value passed by a caller, and prints as that value."""
+    """A default that differs from the same value passed by a caller, and prints as that value; with the check of values that are passed."""
 
-    __slots__ = ("value",)
+    __slots__ = ("check", "value")
 
-    def __init__(self, value: float) -> None:
-        self.value = value
+    def __init__(self, value: float, check: Callable[[str, Any], float]) -> None:
+        self.value, self.check = value, check
 
     def __repr__(self) -> str:
         return repr(self.value)
 
 
-def _default(value: float) -> Any:
-    return _Default(value)
+_default: Any = _Default  # a field has the type of its value
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +96,27 @@ class ConfidenceFactors:
         ValueError: a figure is not finite, out of range or of another type; the message names the field.
     """
 
-    search_result_count: int = _default(0)
+    search_result_count: int = _default(0, _count)
     """Number of results of the searches."""
-    search_avg_score: float = _default(0.0)
+    search_avg_score: float = _default(0.0, _unit)
     """Mean score of the results, 0 to 1."""
-    search_max_score: float = _default(0.0)
+    search_max_score: float = _default(0.0, _unit)
     """Best score of the results, 0 to 1."""
-    search_score_variance: float = _default(1.0)
+    search_score_variance: float = _default(1.0, _variance)
     """Population variance of the scores, >= 0."""
-    source_agreement: float = _default(0.0)
+    source_agreement: float = _default(0.0, _unit)
     """How far the sources agree, 0 to 1."""
-    source_count: int = _default(0)
+    source_count: int = _default(0, _count)
     """Number of distinct sources."""
-    llm_self_confidence: float = _default(0.5)
+    llm_self_confidence: float = _default(0.5, _unit)
     """A model's judgement of the answer, 0 to 1."""
-    tool_success_rate: float = _default(1.0)
+    tool_success_rate: float = _default(1.0, _unit)
     """Share of tool calls that succeeded, 0 to 1."""
-    tool_execution_count: int = _default(0)
+    tool_execution_count: int = _default(0, _count)
     """Number of tool calls that were executed."""
-    tool_success_count: int = _default(0)
+    tool_success_count: int = _default(0, _count)
     """Number of them that succeeded; at most `tool_execution_count`."""
-    query_coverage: float = _default(0.0)
+    query_coverage: float = _default(0.0, _unit)
     """How much of the query the answer covers, 0 to 1."""
     is_search_step: bool = False
     """Whether the step is a search, which is scored by its results alone."""
@@ -122,70 +172,7 @@ class ConfidenceFactors:
         return not self.search_made and self.search_result_count > 0
 
 
-def _flag(name: str, value: object) -> bool:
-    if value is True or value is False:
-        return value
-    raise ValueError(f"{name} must be true or false (got {_show(value)})")
-
-
-def _count(name: str, value: Any) -> int:
-    if type(value) is int and value >= 0:
-        return value
-    try:
-        # The integers of numpy are not instances of int.
-        count = -1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        count = -1
-    if count >= 0:
-        return count
-    raise ValueError(f"{name} must be an integer >= 0 (got {_show(value)})")
-
-
-def _unit(name: str, value: Any) -> float:
-    if type(value) is float and 0 <= value <= 1:
-        return value
-    if _is_real(value) and 0 <= value <= 1:
-        return float(value)
-    raise ValueError(f"{name} must be a number from 0 to 1 (got {_show(value)})")
-
-
-def _variance(name: str, value: Any) -> float:
-    if _is_real(value) and value >= 0:
-        try:
-            variance = float(value)
-        except OverflowError:
-            variance = math.inf
-        if math.isfinite(variance):
-            return variance
-    raise ValueError(f"{name} must be a finite number >= 0 (got {_show(value)})")
-
-
-def _is_real(value: object) -> bool:
-    # A bool is a number to Python, but not here.
-    return type(value) is float or (not isinstance(value, bool) and isinstance(value, Real))
-
-
-def _show(value: object) -> str:
-    if isinstance(value, str):
-        return repr(value[:40])
-    # No repr of other types: a message must neither run foreign code nor print an integer of a million digits.
-    is_plain = isinstance(value, float | bool | None) or (type(value) is int and value.bit_length() < 200)
-    return repr(value) if is_plain else type(value).__name__
-
-
-_CHECKS: dict[str, Callable[[str, Any], float]] = {
-    "search_result_count": _count,
-    "search_avg_score": _unit,
-    "search_max_score": _unit,
-    "search_score_variance": _variance,
-    "source_agreement": _unit,
-    "source_count": _count,
-    "llm_self_confidence": _unit,
-    "tool_success_rate": _unit,
-    "tool_execution_count": _count,
-    "tool_success_count": _count,
-    "query_coverage": _unit,
-}
+_CHECKS = {each.name: each.default.check for each in fields(ConfidenceFactors) if type(each.default) is _Default}
 _MEASURED = {
     "search_made": ("search_result_count", "search_avg_score", "search_max_score", "search_score_variance"),
     "self_evaluated": ("llm_self_confidence",),

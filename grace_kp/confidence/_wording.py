@@ -5,55 +5,16 @@ Lists of phrases, not a model: English, and a little Japanese. Texts are cut fir
 
 from __future__ import annotations
 
+import json
 import operator
 import re
+from importlib.resources import files
 
 MAX_WORDS_FROM = 4_000
 """Characters that are searched for phrases."""
 
-_HEDGES = (
-    " maybe ", " perhaps ", " possibly ", " probably ", " might ", " may be ", " could be ", " likely ", " unlikely ", " seems ", " appears ",
-    " not sure ", " unsure ", " uncertain ", " unclear ", " i think ", " i believe ", " i guess ", " i assume ", " assuming ", " apparently ",
-    " presumably ", " roughly ", " approximately ", " not certain ", " hard to say ", " it depends ", " as far as i ",
-)  # fmt: skip
-_HEDGES_JA = ("かもしれ", "おそらく", "たぶん", "と思い", "と思われ", "可能性があ", "ようです", "不明", "推測")
-_REFUSALS = (
-    " cannot ", " can not ", " can t ", " unable to ", " not able to ", " couldn t ", " could not ", " i m sorry ", " i am sorry ",
-    " not possible ", " impossible ", " not allowed ", " no information ", " not available ", " don t have ", " do not have ",
-    " failed to ", " i won t ", " not found ", " no results ", " transfer you ", " transferred to ", " human agent ",
-)  # fmt: skip
-_REFUSALS_JA = (
-    "できません",
-    "わかりません",
-    "分かりません",
-    "見つかりません",
-    "ございません",
-    "申し訳",
-    "いたしかね",
-    "ありませんでした",
-)
-_APOLOGIES = (
-    " sorry ", " apologize ", " apologies ", " apologise ", " mistake ", " incorrect ", " my error ", " misunderst", " try again ",
-    " instead ", " wrong ", " oops ", " however ",
-)  # fmt: skip
-_APOLOGIES_JA = ("申し訳", "すみません", "間違", "誤り", "やり直")
-_THANKS = (
-    " thank ", " thanks ", " perfect ", " great ", " appreciate ", " wonderful ", " excellent ", " that s all ", " that is all ",
-)  # fmt: skip
-_THANKS_JA = ("ありがと", "助かり", "完璧", "以上です")
-_PHRASES = {
-    "hedges": (_HEDGES, _HEDGES_JA),
-    "refusals": (_REFUSALS, _REFUSALS_JA),
-    "apologies": (_APOLOGIES, _APOLOGIES_JA),
-    "thanks": (_THANKS, _THANKS_JA),
-}
-"""By kind, the phrases in English and in Japanese."""
-_TROUBLE = (
-    "error", "exception", "fail", "invalid", "not found", "no such", "denied", "unable", "cannot", "unknown", "undefined", "timeout",
-    "timed out", "nothing happens", "エラー", "失敗", "見つかりません",
-)  # fmt: skip
-_EMPTY = frozenset({"", "[]", "{}", "()", "null", "none", "nan", '""', "''", "0", "no results", "[null]"})
-
+_LISTS = json.loads(files("grace_kp.confidence").joinpath("wording.json").read_text(encoding="utf-8"))
+"""Phrases by kind in English and in Japanese, words of trouble, and results that say nothing."""
 _FAILED = ("Error", "Traceback (most recent call last)", "エラー", '{"error":', "{'error':")
 """Beginnings of the results of failed calls."""
 
@@ -81,8 +42,8 @@ def plain(text: str) -> str:
 
 def count_phrases(words: str, kind: str) -> int:
     """Count the phrases of a kind in a string that `plain` returned."""
-    english, japanese = _PHRASES[kind]
-    return sum(phrase in words for phrase in (english if words.isascii() else english + japanese))
+    phrases = _LISTS[kind]
+    return sum(phrase in words for phrase in (phrases["en"] if words.isascii() else phrases["en"] + phrases["ja"]))
 
 
 def shows_failure(text: str) -> bool:
@@ -93,12 +54,12 @@ def shows_failure(text: str) -> bool:
 def shows_trouble(text: str) -> bool:
     """Return whether the beginning of a result names a problem; weaker than `shows_failure`."""
     beginning = text[:240].lower()
-    return any(word in beginning for word in _TROUBLE)
+    return any(word in beginning for word in _LISTS["trouble"])
 
 
 def is_empty_result(text: str) -> bool:
     """Return whether a result says nothing."""
-    return len(text) < 24 and text.strip().lower() in _EMPTY
+    return len(text) < 24 and text.strip().lower() in _LISTS["empty"]
 
 
 def stated_confidence(text: str) -> float | None:

@@ -43,7 +43,7 @@ def call_judge(
     try:
         return call_within(timeout, lambda: finish(ask(prompt)), name=THREAD, or_inline=True)
     except DeadlineExceeded:
-        raise _too_late(timeout) from None
+        raise JudgeError(f"the judge did not answer within {timeout:g} s") from None
 
 
 async def acall_judge(
@@ -58,7 +58,7 @@ async def acall_judge(
     try:
         return await await_within(timeout, _reply(judge, prompt, vary, fields))
     except DeadlineExceeded:
-        raise _too_late(timeout) from None
+        raise JudgeError(f"the judge did not answer within {timeout:g} s") from None
 
 
 async def _reply(judge: JudgeLike | None, prompt: str, vary: bool, fields: Sequence[str]) -> Any:
@@ -79,10 +79,6 @@ def _question(judge: JudgeLike | None, vary: bool, fields: Sequence[str]) -> Cal
     if callable(ask):
         return lambda prompt: ask(prompt, vary=vary, fields=fields)
     return cast("Callable[[str], Any]", judge)
-
-
-def _too_late(timeout: float | None) -> JudgeError:
-    return JudgeError(f"the judge did not answer within {timeout:g} s")
 
 
 Judgements: TypeAlias = dict[str, Evaluation]
@@ -305,7 +301,6 @@ def _without_cost(judgements: Judgements, started: float) -> Judgements:
 
 
 def _mean(samples: list[Evaluation]) -> Evaluation:
-    """Return several judgements of the same texts as one."""
     if len(samples) == 1:
         return samples[0]
     from statistics import fmean, pstdev

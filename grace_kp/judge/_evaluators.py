@@ -38,6 +38,14 @@ class _QueryJudge(JudgeClient):
         texts = [("question", query), ("answer", answer), *(("source", source) for source in listed)]
         return self.prompt(kind, texts, query=query)
 
+    def cover_detailed(self, query: str, answer: str, *, run: str | None = None) -> Evaluation:
+        """Return how much of the query the answer covers, with the reason, its cost, and whether it is a fallback and why."""
+        return self.ask(self._query_prompt("coverage", query, answer), ("score",), run)["score"]
+
+    async def acover_detailed(self, query: str, answer: str, *, run: str | None = None) -> Evaluation:
+        """Judge as `cover_detailed` does, without blocking the event loop."""
+        return (await self.aask(self._query_prompt("coverage", query, answer), ("score",), run))["score"]
+
 
 class LLMSelfEvaluator(_QueryJudge):
     """Judges how reliable an answer is, 0 to 1, by asking a model once, at temperature 0.
@@ -108,14 +116,9 @@ class LLMSelfEvaluator(_QueryJudge):
         """Evaluate as `evaluate_both` does, without blocking the event loop."""
         if not self.combined:
             own = await self.aevaluate_detailed(query, answer, sources, run=run)
-            coverage = await self.aask(self._query_prompt("coverage", query, answer), ("score",), run)
-            return own, coverage["score"]
+            return own, await self.acover_detailed(query, answer, run=run)
         judgements = await self.aask(self._query_prompt("both", query, answer, sources), _BOTH, run)
         return judgements["score"], judgements["coverage"]
-
-    def cover_detailed(self, query: str, answer: str, *, run: str | None = None) -> Evaluation:
-        """Return how much of the query the answer covers, as `QueryCoverageCalculator` does."""
-        return self.ask(self._query_prompt("coverage", query, answer), ("score",), run)["score"]
 
 
 class QueryCoverageCalculator(_QueryJudge):
@@ -125,20 +128,12 @@ class QueryCoverageCalculator(_QueryJudge):
         """Return the share of the query that is answered, 0 to 1; 0.5 when it cannot be judged."""
         return self.calculate_detailed(query, answer).score
 
-    def calculate_detailed(self, query: str, answer: str, *, run: str | None = None) -> Evaluation:
-        """Return the judgement with its reason, its cost, and whether it is a fallback and why."""
-        return self.ask(self._query_prompt("coverage", query, answer), ("score",), run)["score"]
-
     async def acalculate(self, query: str, answer: str) -> float:
         """Calculate as `calculate` does, without blocking the event loop."""
         return (await self.acalculate_detailed(query, answer)).score
 
-    async def acalculate_detailed(self, query: str, answer: str, *, run: str | None = None) -> Evaluation:
-        """Calculate as `calculate_detailed` does, without blocking the event loop."""
-        return (await self.aask(self._query_prompt("coverage", query, answer), ("score",), run))["score"]
-
-    evaluate_detailed = calculate_detailed
-    aevaluate_detailed = acalculate_detailed
+    calculate_detailed = evaluate_detailed = _QueryJudge.cover_detailed
+    acalculate_detailed = aevaluate_detailed = _QueryJudge.acover_detailed
 
 
 class StepJudge(JudgeClient):
@@ -230,7 +225,6 @@ class SourceAgreementCalculator:
 
 
 def _embed_all(embedder: EmbedderLike, texts: Sequence[str]) -> npt.NDArray[np.floating[Any]]:
-    """Return one row per text, from either kind of embedder."""
     import numpy as np
 
     embed = getattr(embedder, "embed", None)

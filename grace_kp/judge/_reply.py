@@ -171,7 +171,6 @@ _WORDS = {
 
 
 def _label_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of a line that states a value, and of a labelled value anywhere."""
     label = rf"(?:{'|'.join(name.replace('_', r'[ _-]?') for name in names)}|{_WORDS[names]})"
     colon = r"[`*_\"']{0,4}\s{0,4}(?:\([^()\n]{0,40}\)\s{0,4})?(?:[:=]|は|\bis\b|\bof\b)[`*_\"'\s]{0,6}"
     value = r"[-+]?(?:[\d.]{1,40}[eE][-+]\d{1,4}|[A-Za-z0-9_.,/%∞]{1,40})(?:\s{0,2}(?:%|percent|per cent|割|点|(?:out\s{1,4}of|/)\s{0,2}[\d.]{1,10}))?"

@@ -34,8 +34,7 @@ class RememberingEmbedder(ABC):
         """Length of every vector."""
 
     @abstractmethod
-    def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        """Embed texts that are not remembered."""
+    def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]: ...
 
     def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
         """Return one row per text, shape (n, dimensions), float32. Only unknown texts go through the model, each once.

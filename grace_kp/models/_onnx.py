@@ -97,8 +97,6 @@ def _find_folder(model: str | Path, *, fetch: bool) -> Path:
 
 
 class _OnnxModel:
-    """A session and its tokenizer."""
-
     def __init__(self, find_folder: Callable[[], Path]) -> None:
         try:
             import onnxruntime

@@ -212,23 +212,14 @@ class Documents:
         return cut(to_text(redactor.value(render(result))), self._max_text)
 
     def _header(self, run: Run, clean: Callable[[str], str]) -> dict[str, Any]:
-        if run.earlier is not None:
-            metadata = run.earlier["metadata"]
-            return {
-                "id": run.id,
-                "created_at": metadata["created_at"],
-                "agent_id": metadata["agent_id"],
-                "domain": metadata["task_domain"],
-                "objective": run.earlier["task"]["objective"],
-            }
-        name = clean(run.name)
-        return {
-            "id": run.id,
-            "created_at": instant(run.began),
-            "agent_id": f"kp:agent:{name}",
-            "domain": clean(run.domain),
-            "objective": clean(run.objective) or name,
-        }
+        if run.earlier is None:
+            name = clean(run.name)
+            objective = clean(run.objective) or name
+            began, agent, domain = instant(run.began), f"kp:agent:{name}", clean(run.domain)
+        else:
+            objective = run.earlier["task"]["objective"]
+            began, agent, domain = (run.earlier["metadata"][name] for name in ("created_at", "agent_id", "task_domain"))
+        return {"id": run.id, "created_at": began, "agent_id": agent, "domain": domain, "objective": objective}
 
     def _links(self, run: Run) -> dict[str, Any]:
         if run.via is not None:
@@ -301,7 +292,7 @@ class Documents:
             steps, calls, decided = ([], [], len(run.decisions)) if news is None else news
             decisions = self._decisions(run, run.decisions[decided:])
             part: dict[str, Any] = {"steps": steps, "calls": calls, "decisions": decisions}
-            part = part if changed is None else {**part, "attributes": changed}
+            part |= {} if changed is None else {"attributes": changed}
             rows.append((builder.journaled, to_json(without(part, secrets_of(run)))))
             builder.journaled += 1
         return rows

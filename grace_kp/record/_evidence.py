@@ -286,15 +286,11 @@ class Reading:
 
     def open_runs(self, run: Run) -> list[Run]:
         """Return the runs nested in its run that have not ended, or whose end has not been read."""
-        if not self._begun:
-            return [*self._left]
         children = [getattr(run.events[place], "child", None) for place in self._begun.values()]
         return [*self._left, *(child for child in children if child is not None)]
 
     def open_searches(self, run: Run) -> list[tuple[Call, SearchResults]]:
         """Return the searches of its run that stream and have not ended, with what they found so far."""
-        if not self._begun:
-            return []
         calls: list[Any] = [run.events[place] for place in self._begun.values()]
         return [(call, found) for call in calls if call.hits is not None and (found := call.found()) is not None]
 

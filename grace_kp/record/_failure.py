@@ -6,8 +6,9 @@ A result is read without running its code: entries of dicts, instance attributes
 from __future__ import annotations
 
 import contextlib
+from collections import namedtuple
 from types import GetSetDescriptorType, MemberDescriptorType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._guard import attempt
 from grace_kp.trace import class_mro, class_namespace, render_text
@@ -20,12 +21,8 @@ TOOL_ERROR = "ToolError"
 MAX_PARTS = 100
 
 
-class _NamedTuple(NamedTuple):
-    field: None = None
-
-
 _READ = ("isError", "is_error", "tool_call_id", "status", "content", "text", "update", "__pydantic_extra__")
-_SLOTS = (GetSetDescriptorType, MemberDescriptorType, type(vars(_NamedTuple)["field"]))
+_SLOTS = (GetSetDescriptorType, MemberDescriptorType, type(vars(namedtuple("_Row", "field"))["field"]))
 _HEAP_TYPE = 1 << 9
 """Set for the classes of `class` statements. Instances of others have no attributes of their own, unless they have a dict."""
 # Not through the class: a metaclass may override these names.

@@ -187,21 +187,14 @@ class Declared:
         return found
 
     def _resolve(self, value: object, named: dict[str, Any], hidden: bool) -> Any:
-        if isinstance(value, str):
-            template = value
-            if "{" not in template:
-                return value
-            return None if hidden else attempt(self._place, lambda: _fill_template(template, named))
+        if isinstance(value, str) and "{" in value:
+            template, whole = value, _PARAMETER.fullmatch(value)  # a single parameter becomes the argument itself
+            filled = (lambda: named[whole[1]]) if whole else (lambda: template.format(**named))
+            return None if hidden else attempt(self._place, filled)
         if not callable(value):
             return value
         function = value
         return None if hidden else attempt(self._place, lambda: call_on_arguments(function, named))
-
-
-def _fill_template(template: str, named: dict[str, Any]) -> Any:
-    """Fill in a template; one that is a single parameter becomes the argument itself."""
-    whole = _PARAMETER.fullmatch(template)
-    return named[whole[1]] if whole else template.format(**named)
 
 
 def call_on_arguments(function: Callable[..., Any], named: dict[str, Any]) -> Any:

@@ -18,10 +18,10 @@ from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import _current
-from grace_kp.record._current import CURRENT, FIRST, FOLLOWED, HOST, ORDER, TROUBLES
+from grace_kp.record._current import FIRST, FOLLOWED, HOST, ORDER, TROUBLES
 from grace_kp.record._evidence import ENDED, FULL, stray
 from grace_kp.record._guard import attempt, shielded, shielded_end, shielded_pair
-from grace_kp.record._run import HERE, Call, Listener, Recorder, Run, find_frame
+from grace_kp.record._run import HERE, Call, Listener, Recorder, Run, current_run, find_frame
 from grace_kp.record._spec import AGENT, SCOPE, fitting, name_like, unwrap
 from grace_kp.settings import Settings
 from grace_kp.trace import MAX_ITEMS, class_mro, class_namespace, dictionary_getter, render, stored_fields
@@ -52,11 +52,8 @@ def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Record
 @shielded
 def _record_refusal(enter: Enter, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
     """Record a call whose arguments do not fit: as a failed call in the run around it, if there is one."""
-    here = find_frame()
-    if here is not None and here.run.open:
-        frame = enter(args, kwargs)
-        if frame is not None:
-            frame.fail(error)
+    if current_run() is not None and (frame := enter(args, kwargs)) is not None:
+        frame.fail(error)
 
 
 def _leave(frame: Frame | None, token: Token[Any]) -> None:
@@ -467,7 +464,6 @@ class RecordedStream:
             frame.close(result)
 
     def _result(self, returned: object) -> Any:
-        """Return streamed strings as one string, anything else as a list."""
         if self.text and self.count:
             joined: Any = "".join(self.items)
             more = self.count - len(self.items)
@@ -506,8 +502,7 @@ def _opening(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
         return open_run(recorder(), spec, args[1:] if bound else args, kwargs)
 
     def open_scope(args: Arguments, kwargs: Named) -> Run | None:
-        here = find_frame()
-        return None if here is not None and here.run.open else open_agent(args, kwargs)
+        return None if current_run() is not None else open_agent(args, kwargs)
 
     def open_tool(args: Arguments, kwargs: Named) -> Call | None:
         # Through the module, by whose name a pickle of this function refers to them.
@@ -518,11 +513,7 @@ def _opening(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
             args = args[1:]
         if here is None:
             return call_alone(recorder(), spec, kwargs, args=args)
-        parent: Call | None
-        if isinstance(here, Run):
-            run, parent = here, None
-        else:
-            run, parent = here.run, here
+        run, parent = (here.run, here) if isinstance(here, Call) else (here, None)
         if not run.open:
             return call_alone(recorder(), spec, kwargs, args=args)
         if len(run.events) >= run.owner.max_events:
@@ -574,11 +565,7 @@ def open_run(
     """Open a run, linked to the one around it; return None if recording is off."""
     if not owner.enabled:
         return None
-    here = inside
-    if here is None:
-        here = CURRENT.get()
-        if HOST.locate is not None:
-            here = HOST.locate(here)
+    here = find_frame() if inside is None else inside
     around = None if here is None else here.run
     via = None
     if around is not None and around.open and len(around.events) < around.owner.max_events:

@@ -230,8 +230,6 @@ def _interval_text(interval: Interval | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """The difference of two variants for one problem."""
-
     difference: float
     noise: float | None
     """The variance of the difference between runs, times the runs of a document; None with a single run."""

@@ -296,7 +296,7 @@ def round_text(number: int, round: Round, best: Variant | None) -> str:  # noqa:
         symbols = "".join(run.judgements[problem.id].symbol for problem in problems)
         runs.append((run.document, place, symbols, run.bonuses, run.penalties, f"{run.score:.15g}"))
     parts.append(table_text(RUNS, runs))
-    parts.append(table_text(FIGURES, [_figures_row(variant)]))
+    parts.append(table_text(FIGURES, [variant.summary.figures]))
     parts.append(table_text(RATES, _rates_rows(variant, best)))
     if best is not None and recommendation is not None:
         chosen = variant.name if recommendation.choice == VARIANT else best.name
@@ -305,11 +305,6 @@ def round_text(number: int, round: Round, best: Variant | None) -> str:  # noqa:
         if recommendation.evidence is not None:
             parts.append(_evidence_text(recommendation.evidence))
     return "\n".join(parts)
-
-
-def _figures_row(variant: Variant) -> tuple[float | str, ...]:
-    summary = variant.summary
-    return summary.mean, summary.sd, summary.stability, summary.cross_doc_gap, summary.balance
 
 
 def _rates_rows(variant: Variant, best: Variant | None) -> list[tuple[float | str, ...]]:
@@ -361,7 +356,7 @@ def read_round(section: Section, name: str, test_set: TestSet, best: Variant | N
     runs = tuple(_read_run(row, number, test_set) for number, row in enumerate(rows, 1))
     with header.place_errors():
         variant = Variant(name, runs, test_set)
-    _check_row(section.row(FIGURES), FIGURES, _figures_row(variant))
+    _check_row(section.row(FIGURES), FIGURES, variant.summary.figures)
     rates, (known, *rows) = _rates_rows(variant, best), section.table(RATES)
     if sorted(row.cells[0] for row in rows) != sorted(str(row[0]) for row in rates):
         raise known.error(f"there must be one row for each category: {', '.join(str(row[0]) for row in rates)}")
@@ -558,7 +553,6 @@ class History:
         self._stored = data
 
     def _read(self, text: str) -> None:
-        """Add the test set and the rounds of a page."""
         sections = [Section(str(self.path))]
         titles: list[tuple[int, str]] = []
         for line in lines_of(text):

@@ -7,8 +7,10 @@ problems in a model's reply have codes that the findings cannot contain.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -248,36 +250,8 @@ MAX_CHARS = 400_000
 """Characters of findings or key. Longer ones are not judged, because a judgement of a part would look like one of the whole."""
 _NO_FINDING = {"", "none", "nothing", "n/a", "na", "-", "なし", "無し", "特になし", "該当なし"}
 MAX_REASON = 500
-_TASK = {
-    "en": """\
-You check what a reviewer found in a document against an answer key of problems that are known to be in it.
-
-For each problem of the key say "detected" if the findings meet everything that the key asks for, "partial" if a finding is related but
-misses the heart of the problem, and "missed" if nothing is said of it. Then list findings beyond the key that lie within the scope, rest on
-facts and are useful, as bonuses; and findings that lie outside of the scope, contradict the facts or are clearly wrong, as penalties. A
-penalty is certain only if there is no doubt whatever.""",
-    "ja": """\
-文書に含まれることが分かっている問題の正解キーに照らして、レビュー担当者の指摘を確認してください。
-
-正解キーの各問題について、判定基準をすべて満たす指摘があれば「detected」、関連する指摘はあるが核心を捉えていなければ「partial」、
-指摘がまったくなければ「missed」としてください。次に、正解キーにないが評価範囲に合致し事実に基づく有益な指摘をボーナス（bonuses）として、
-範囲外の指摘、事実に反する指摘、明らかに誤った指摘をペナルティ（penalties）として挙げてください。疑いの余地がまったくない場合だけ
-ペナルティを確実（certain）としてください。""",
-}
-_FORM = {
-    "en": """\
-Reply with one JSON object and nothing else. Problem number n of the key is named "{code}-n" in it:
-{"judgements": {"{code}-n": {"verdict": "detected | partial | missed", "reason": "one sentence"}, …},
- "bonuses": ["the finding", …], "penalties": [{"finding": "…", "certain": true or false}, …]}""",
-    "ja": """\
-次の形の JSON オブジェクト一つだけで答えてください。正解キーの n 番の問題はその中で "{code}-n" と呼びます：
-{"judgements": {"{code}-n": {"verdict": "detected | partial | missed", "reason": "一文の理由"}, …},
- "bonuses": ["指摘", …], "penalties": [{"finding": "…", "certain": true または false}, …]}""",
-}
-_TITLES = {
-    "en": {"scope": "SCOPE", "document": "DOCUMENT", "key": "ANSWER KEY", "findings": "FINDINGS"},
-    "ja": {"scope": "評価範囲", "document": "文書", "key": "正解キー", "findings": "指摘"},
-}
+_TEXTS = tomllib.loads(files("grace_kp.rubric").joinpath("prompts.toml").read_text(encoding="utf-8"))
+"""By language; `{code}` is a placeholder."""
 
 
 class ModelRater:
@@ -332,7 +306,7 @@ class ModelRater:
                 reply = call_judge(self._judge, prompt.text, vary=True, fields=(), timeout=self._timeout)
                 rating = _read_reply(reply, prompt, document, self.name)
             except Exception as error:  # noqa: BLE001 — any failure of a judge is recorded as the reason
-                rating = self._not_rated(document, _redact(": ".join(describe_error(error, 300))))
+                rating = self._not_rated(document, redact_text(": ".join(describe_error(error, 300)), identifiers=True))
             if len(rating.judgements) >= len(best.judgements):
                 best = rating
             if len(best.judgements) == len(document.problems):
@@ -345,6 +319,7 @@ class ModelRater:
     def prompt(self, document: Document, output: str, *, scope: str = "") -> Prompt:
         """Return the prompt for an output."""
         language = language_of(output) if self._language == "auto" else self._language
+        told = _TEXTS[language]
         key = "\n\n".join(
             f"{number}. ({problem.category}, {problem.severity}) {problem.key or problem.id}"
             for number, problem in enumerate(document.problems, 1)
@@ -353,16 +328,12 @@ class ModelRater:
         return fence_texts(
             "rubric",
             language,
-            f"{_TASK[language]}\n\n{RULES[language]}\n\n{_FORM[language]}",
+            f"{told['task']}\n\n{RULES[language]}\n\n{told['form']}",
             [(title, text) for title, text in texts if text or title == "findings"],
             version=VERSION,
-            titles=_TITLES[language],
+            titles=told["titles"],
             max_chars=2 * MAX_CHARS,
         )
-
-
-def _redact(text: str) -> str:
-    return redact_text(text, identifiers=True)
 
 
 def _read_reply(reply: object, prompt: Prompt, document: Document, rater: str) -> Rating:
@@ -377,9 +348,9 @@ def _read_reply(reply: object, prompt: Prompt, document: Document, rater: str) -
         verdict, reason = (item.get("verdict"), item.get("reason")) if isinstance(item, dict) else (item, None)
         try:
             judgements[problem.id] = Detection.of(verdict)
-            reasons[problem.id] = _redact(str(reason or ""))[:MAX_REASON]
+            reasons[problem.id] = redact_text(str(reason or ""), identifiers=True)[:MAX_REASON]
         except ValueError:
-            unknown = _redact(f"the reply judges it as {brief(verdict)}")
+            unknown = redact_text(f"the reply judges it as {brief(verdict)}", identifiers=True)
             reasons[problem.id] = "the reply does not judge it" if item is None else unknown
     certain = [
         item for item in _findings(fields, "penalties") if isinstance(item, dict) and item.get("certain") is True

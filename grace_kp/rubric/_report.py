@@ -64,11 +64,6 @@ def history_page(history: History) -> str:
 def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> str:
     """Return a page with two variants side by side.
 
-    Args:
-        best: the current best.
-        variant: the variant.
-        found: their comparison.
-
     Raises:
         MissingExtra: scipy is not installed.
     """
@@ -87,9 +82,8 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
 
 
 def _figures(variant: Variant) -> tuple[str, ...]:
-    summary = variant.summary
-    gap, balance = f"{summary.cross_doc_gap:.2f}", f"{summary.balance:.2f}"
-    return variant.name, f"{summary.mean:.2f}", f"{summary.sd:.2f}", summary.stability, gap, balance
+    figures = variant.summary.figures
+    return variant.name, *(f"{value:.2f}" if isinstance(value, float) else value for value in figures)
 
 
 def require_plots() -> None:

@@ -318,6 +318,11 @@ class Summary:
             return "high"
         return "medium" if self.sd <= MEDIUM + TOLERANCE else "low"
 
+    @property
+    def figures(self) -> tuple[float | str, ...]:
+        """What tables show: mean, SD, stability, gap and balance."""
+        return self.mean, self.sd, self.stability, self.cross_doc_gap, self.balance
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -187,22 +188,6 @@ def _score_in_worker(index: int) -> Row:
         raise GraceError(message) from None
 
 
-_STYLE = """
-.cases thead th:has(small){overflow-wrap:anywhere;min-width:6.5rem}.cases td[data-label]{white-space:nowrap}.cases small{display:block;font-weight:400;white-space:nowrap}
-.cases .bad{font-weight:600}.cases tr:has(+.why)>*{border-bottom:0}
-fieldset{border:1px solid var(--line);border-radius:.3rem;padding:.2rem .8rem .5rem;margin:0}
-label{display:inline-block;margin:.2rem 1.2rem .2rem 0;padding:.2rem 0;cursor:pointer}
-"""
-_CARDS = """
-.cases thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.cases,.cases caption,.cases tbody,.cases tr,.cases th,.cases td{display:block}
-.cases tbody{border-bottom:1px solid var(--line);padding:.4rem 0}.cases th,.cases td{border:0;padding:.1rem 0}.cases tbody th{font-weight:600}
-.cases td[data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}
-.cases td[data-label]::before{content:attr(data-label);content:attr(data-label) / "";color:var(--soft);text-align:left;white-space:normal;font-weight:400;flex:1}
-"""
-"""Rows below each other, for a page that is too narrow for a column per scorer. The elements have explicit roles, because `display` hides
-their implicit ones from screen readers."""
-
-
 def html_report(rows: Sequence[Row], title: str) -> str:
     """Return a page without external resources and scripts.
 
@@ -213,7 +198,8 @@ def html_report(rows: Sequence[Row], title: str) -> str:
     mean = sum(report["overall"] for _, report in rows) / len(rows) if rows else 0.0
     scorers = rows[0][1]["results"] if rows else []
     needed = 16 + 6.5 * len(scorers)
-    style = f"{_STYLE}.report{{max-width:{max(70, needed):g}rem}}@media(max-width:{needed:g}rem){{{_CARDS}}}"
+    own, narrow = (files("grace_kp.scorers").joinpath(name).read_text("utf-8") for name in ("cases.css", "narrow.css"))
+    style = f"{own}.report{{max-width:{max(70, needed):g}rem}}@media(max-width:{needed:g}rem){{{narrow}}}"
     choices = _choices(rows, scorers) if passed < len(rows) > 1 else []
     hiding = "".join(f"body:has(#{name}:checked) .case:not(.{name}){{display:none}}" for name, *_ in choices[1:])
     return page(

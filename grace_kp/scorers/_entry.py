@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
-from types import MappingProxyType
 from typing import Any
 
 from grace_kp.errors import GraceError, brief, check_unit
@@ -43,22 +42,20 @@ class Result:
 
 
 _UNEXPECTED = "nothing was expected; see what was done all the same"
-_ADVICE = MappingProxyType(
-    {
-        "operation-accuracy": (("unmatched_operations",), "see whether type, target or position does not agree"),
-        "target-block-precision": (("incorrect_targets",), "see why the target was not found"),
-        "content-quality": (
-            ("content_issues",),
-            "see whether the patterns are too strict, and whether they say what is meant",
-        ),
-        "operation-result": (
-            ("failed_operations", "content_issues"),
-            "see which operations could not be applied, and which patterns were not found",
-        ),
-        "anti-hallucination": (("problems",), "compare what went in with what came out"),
-        "response-time": (("response_time_ms",), "see where the time goes"),
-    }
-)
+_ADVICE = {
+    "operation-accuracy": (("unmatched_operations",), "see whether type, target or position does not agree"),
+    "target-block-precision": (("incorrect_targets",), "see why the target was not found"),
+    "content-quality": (
+        ("content_issues",),
+        "see whether the patterns are too strict, and whether they say what is meant",
+    ),
+    "operation-result": (
+        ("failed_operations", "content_issues"),
+        "see which operations could not be applied, and which patterns were not found",
+    ),
+    "anti-hallucination": (("problems",), "compare what went in with what came out"),
+    "response-time": (("response_time_ms",), "see where the time goes"),
+}
 """By type of scorer: the fields of its details that are evidence, and what to do. Traces store these texts, so they stay as they are."""
 
 

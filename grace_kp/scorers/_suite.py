@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.pages import badge, fold, meter, safe, table
-from grace_kp.scorers._entry import BUILT_IN, Entry, SuiteError
+from grace_kp.scorers._entry import Entry, SuiteError
+from grace_kp.scorers._hallucination import AntiHallucination
+from grace_kp.scorers._operations import OperationAccuracy, TargetBlockPrecision
+from grace_kp.scorers._outcome import ContentQuality
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from grace_kp.scorers._edits import EditExpectation, EditResult
     from grace_kp.scorers._entry import Result
 
 
-_PRESETS: Mapping[str, tuple[tuple[str, float, float], ...]] = MappingProxyType(
-    {
-        "standard": (
-            ("operation-accuracy", 1.0, 0.8),
-            ("target-block-precision", 1.0, 0.75),
-            ("content-quality", 1.0, 0.6),
-        ),
-        "strict": (
-            ("operation-accuracy", 1.0, 0.9),
-            ("target-block-precision", 1.0, 0.9),
-            ("content-quality", 1.0, 0.8),
-            ("anti-hallucination", 2.0, 1.0),
-        ),
-        "operation-focused": (
-            ("operation-accuracy", 2.0, 0.9),
-            ("target-block-precision", 1.5, 0.85),
-            ("content-quality", 0.5, 0.5),
-        ),
-    }
-)
+_PRESETS = {
+    "standard": ((1.0, 0.8), (1.0, 0.75), (1.0, 0.6)),
+    "strict": ((1.0, 0.9), (1.0, 0.9), (1.0, 0.8), (2.0, 1.0)),
+    "operation-focused": ((2.0, 0.9), (1.5, 0.85), (0.5, 0.5)),
+}
+_SCORERS = (OperationAccuracy, TargetBlockPrecision, ContentQuality, AntiHallucination)
+"""The scorers of a preset, which has a weight and a threshold for each, or for the first three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +101,7 @@ class Suite:
         """
         if name not in _PRESETS:
             raise SuiteError(f"a preset must be one of {', '.join(_PRESETS)}, not {name!r}")
-        entries = [Entry(BUILT_IN[kind](), weight, threshold) for kind, weight, threshold in _PRESETS[name]]
+        entries = [Entry(scorer(), *figures) for scorer, figures in zip(_SCORERS, _PRESETS[name], strict=False)]
         return cls(entries, name=name)
 
     @classmethod

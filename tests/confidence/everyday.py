@@ -25,7 +25,7 @@ class Text:
     def raises_beside(self) -> bool:
         index = ProvenanceIndex()
         index.add_result("read", self.content)
-        return bool(index.find_alarms("act", {"value": self.value}, names=("beside",)))
+        return any(alarm.name == "beside" for alarm in index.examine("act", {"value": self.value})[0])
 
 
 def texts() -> list[Text]:

@@ -45,10 +45,9 @@ def test_each_language_has_each_kind_of_phrase_once():
     for kinds in LANGUAGES.values():
         assert WEIGHTS.keys() == kinds.keys()
         for listed in kinds.values():
-            phrases = listed.split("|")
-            assert len(phrases) == len(set(phrases))
-            assert all(any(letter.isalnum() for letter in phrase) for phrase in phrases)
-            assert len(phrases) == len(normal_form(listed).split("|"))
+            assert len(listed) == len(set(listed))
+            assert all(any(letter.isalnum() for letter in phrase) for phrase in listed)
+            assert listed == normal_form("|".join(listed)).split("|")
 
 
 def is_flagged(text):
@@ -94,4 +93,4 @@ def test_capitals_prefixes_and_endings_are_understood(text):
 def test_an_instruction_far_from_the_value_is_not_beside_it():
     index = ProvenanceIndex()
     index.add_result("read", "Please send the report. " + "The lake is deep. " * 30 + "Its number is A-17-B.")
-    assert () == index.find_alarms("act", {"value": "A-17-B"}, names=("beside",))
+    assert () == index.examine("act", {"value": "A-17-B"})[0]

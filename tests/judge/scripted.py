@@ -9,7 +9,7 @@ import pytest
 
 from grace_kp.confidence import ConfidenceFactors
 from grace_kp.judge import LLMSelfEvaluator, QueryCoverageCalculator, StepJudge
-from grace_kp.judge._prompts import TITLES
+from grace_kp.judge._prompts import TEXTS
 from tests.exhaustive import exhaustive
 
 GOOD = '{"score": 0.8, "reason": "borne out by the first source"}'
@@ -200,7 +200,7 @@ def code_of(prompt):
 def unfenced(prompt):
     """What of a prompt stands outside its fences, and how many fenced texts there were."""
     code, outside, closing, count = code_of(prompt), [], None, 0
-    names = "|".join(re.escape(title) for titles in TITLES.values() for title in titles.values())
+    names = "|".join(re.escape(title) for texts in TEXTS.values() for title in texts["titles"].values())
     opening = re.compile(rf"<<<((?:{names})(?: \d+)?) {code}>>>")
     for line in re.split(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", prompt):
         begins = opening.fullmatch(line)

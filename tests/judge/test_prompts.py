@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from grace_kp.confidence import ConfidenceFactors
 from grace_kp.judge import MAX_CHARS, LLMSelfEvaluator, QueryCoverageCalculator, StepJudge, build_prompt, parse_reply
-from grace_kp.judge._prompts import TEMPLATES, TITLES
+from grace_kp.judge._prompts import TEMPLATES, TEXTS
 from grace_kp.judge._reply import COVERAGE_NAMES, SCORE_NAMES
 from tests.exhaustive import product
 from tests.judge.scripted import (
@@ -66,7 +66,10 @@ def test_languages(question, setting, language):
     assert 4 == len(prompts)
     for prompt, kind in zip(prompts, ("self_evaluation", "both", "coverage", "step"), strict=True):
         assert prompt.startswith(TEMPLATES[kind, language].format(code=code_of(prompt)))
-        assert f"\n<<<{TITLES[language]['output' if kind == 'step' else 'answer']} {code_of(prompt)}>>>\n" in prompt
+        assert (
+            f"\n<<<{TEXTS[language]['titles']['output' if kind == 'step' else 'answer']} {code_of(prompt)}>>>\n"
+            in prompt
+        )
 
 
 def gist(text):
