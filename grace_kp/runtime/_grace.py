@@ -209,7 +209,7 @@ class Grace(Front, Resident):
                         judge=lambda: self._models.get().judge,
                         store=lambda: self._writer.store(),
                         recorder=self.recorder,
-                        document=lambda run: self._pipeline.documents.build_open(run),
+                        documents=lambda: self._pipeline.documents,
                     )
         return self._made_gates
 

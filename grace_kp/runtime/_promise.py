@@ -149,20 +149,14 @@ class PromiseWatch(Resident):
 
     def describe(self) -> dict[str, Any]:
         """Return the figures of each promise and what is known against them, for `Grace.status()`. It never raises."""
-        described: dict[str, Any] = {
-            **self.watched,
-            "on_alarm": "confirm" if self.asks else "report",
-            "state": "memory" if self._memory is not None else "store",
-        }
+        described: dict[str, Any] = {**self.watched, "on_alarm": "confirm" if self.asks else "report"}
         try:
             states = self.states()
             described["alarms"] = [str(alarm) for alarm in self.refresh()]
             described["figures"] = monitor_in(self._name, states.state(self._name)).report()
         except GraceError as error:
             described["error"] = str(error)
-        if self._memory is not None:
-            described["state"] = "memory"
-        return described
+        return {**described, "state": "memory" if self._memory is not None else "store"}
 
 
 def watched_by(profile: object) -> dict[str, Any]:
@@ -179,9 +173,8 @@ def watched_by(profile: object) -> dict[str, Any]:
     }
     thresholds = getattr(profile, "thresholds", None)
     if watched["moment"] == "end" and isinstance(thresholds, Thresholds):
-        watched["thresholds"] = (
-            thresholds.to_dict()
-        )  # no gate decides on a run that has ended, so its level follows from these
+        # No gate decides on a run that has ended, so its level follows from these.
+        watched["thresholds"] = thresholds.to_dict()
     return watched
 
 
@@ -228,10 +221,8 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
         rank, action = precedence(label, grace.get("user")), label.get("action")
         if action is not None:
             named = [each for place, each in enumerate(_decisions_in(grace)) if action_name(each, place) == action]
-            grace = {
-                **grace,
-                "decisions": named[-1:],
-            }  # a program that runs again decides again, and the last entry counts
+            # A program that runs again decides again, and the last entry counts.
+            grace = {**grace, "decisions": named[-1:]}
         for name, value in monitors.items() if rank else ():
             watched = json.loads(value)
             if (watched.get("unit") == "action") != (action is not None):

@@ -118,7 +118,6 @@ class ApiOperation:
     """Codes of its specific problems."""
     example: Mapping[str, Any] = field(default_factory=dict)
     """A body."""
-    id_example: str = ""
 
     @property
     def codes(self) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ from grace_kp.web.figures._figures import LONGEST, USUAL, FigureParameters, deci
 if TYPE_CHECKING:
     from grace_kp.web.api._operation import ApiCall
 
-ID = "kp:trace:0b9f1c1e-1d1f-4f57-9c6c-2f3f6f0a7c11"
 FARTHEST = 2**62
 
 
@@ -148,7 +147,6 @@ OPERATIONS = (
         answer=get_run,
         result=ReasoningTrace,
         problems=("unknown_run",),
-        id_example=ID,
     ),
     ApiOperation(
         name="listFeedback",
@@ -158,7 +156,6 @@ OPERATIONS = (
         answer=list_feedback,
         result=Feedback,
         problems=("unknown_run",),
-        id_example=ID,
     ),
     ApiOperation(
         name="addFeedback",
@@ -175,7 +172,6 @@ OPERATIONS = (
         body=RunLabel,
         example={"correct": False, "note": "refunded the wrong order"},
         problems=("unknown_run", "unknown_action"),
-        id_example=ID,
     ),
     ApiOperation(
         name="getFigures",
