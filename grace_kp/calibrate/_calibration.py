@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grace_kp.calibrate._assess import assess, threshold_counts
+from grace_kp.calibrate._assess import LEAST_CLUSTERS, assess, threshold_counts
 from grace_kp.calibrate._facts import facts_of
 from grace_kp.calibrate._features import FEATURES, Moment, features, finished_calls, transcript_of
 from grace_kp.calibrate._fit import PENALTIES, action_places, fit
@@ -97,8 +97,10 @@ class Calibration:
     @property
     def objections(self) -> tuple[str, ...]:
         """Why not to use this profile; empty if nothing is known against it."""
-        interval = self.assessments[LEARNED].intervals.get("auroc")
-        found = []
+        learned, found = self.assessments[LEARNED], []
+        interval = learned.intervals.get("auroc")
+        if interval is None and learned.auroc == 1 and self.sample["assessed_tasks"] >= LEAST_CLUSTERS:
+            interval = (1.0, 1.0)  # all resamples agree
         if self.sample.get("base_rate"):
             pass  # the rate of the tool is the confidence, and is not meant to tell actions of one tool apart
         elif interval is None:

@@ -198,7 +198,7 @@ def _of_actions(calibration: Calibration) -> list[str]:
     rows = [(each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds) for each in found]
     text = (
         "A figure counts as a feature where it is above its median. The odds ratio is 1 where a feature says nothing, and its 95 % interval "
-        f"rests on resamples of whole tasks. Of {len(rows):,} features about {math.ceil(0.05 * len(rows)):,} have an interval without 1 by chance."
+        f"rests on resamples of whole tasks. For about {math.ceil(0.05 * len(rows)):,} of {len(rows):,} features the interval excludes 1 by chance."
     )
     of_tools = _folded(("tool", "labels", *calibration.promise.risks), tools, MAX_WEIGHTS, "more tools")
     header = ("feature", "actions with it", "wrong with it", "wrong without", "odds ratio of an error")
