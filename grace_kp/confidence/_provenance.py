@@ -237,25 +237,24 @@ class ProvenanceIndex:
         if len(self.gaps) < 20 and reason not in self.gaps:
             self.gaps.append(reason)
 
-    def trace_arguments(self, tool: str, arguments: object) -> tuple[ValuePlaces, ...]:
-        """Return the places of each value of an action's arguments, in their order. Values that cannot be read have the kind unknown."""
-        unread: list[str] = []
-        leaves = list(islice(leaves_of(arguments, unread), MAX_VALUES + 1))
-        found = [self._trace_value(tool, *leaf) for leaf in leaves[:MAX_VALUES]]
-        unread += ["…"] * (len(leaves) > MAX_VALUES)
-        return (*found, *(ValuePlaces(path, "words", "unknown") for path in unread[:MAX_VALUES]))
-
     def has_succeeded(self, tool: str, arguments: object) -> bool:
         """Return whether the same call, by value, succeeded earlier."""
         return call_digest(tool, arguments) in self._succeeded
 
     def examine(self, tool: str, arguments: object) -> tuple[tuple[ActionAlarm, ...], tuple[ValuePlaces, ...]]:
-        """Return the alarms of an action, each parameter once per name, and the places of its values."""
-        places = self.trace_arguments(tool, arguments)
+        """Return the alarms of an action, each parameter once per name, and the places of its values, in their order.
+
+        Values that cannot be read have the kind unknown.
+        """
+        unread: list[str] = []
+        leaves = list(islice(leaves_of(arguments, unread), MAX_VALUES + 1))
+        unread += ["…"] * (len(leaves) > MAX_VALUES)
+        places = [self._trace_value(tool, *leaf) for leaf in leaves[:MAX_VALUES]]
+        places += [ValuePlaces(path, "words", "unknown") for path in unread[:MAX_VALUES]]
         found = [values.alarm for values in places if values.alarm]
         if self.has_succeeded(tool, arguments):
             found.append(ActionAlarm("repeat", tool=tool))
-        return tuple(dict.fromkeys(found)), places
+        return tuple(dict.fromkeys(found)), tuple(places)
 
     def excerpt(self, place: Place) -> str:
         """Return the text around a place in normal form, at most `MAX_EXCERPT` characters; empty for a schema.

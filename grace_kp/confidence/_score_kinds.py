@@ -57,8 +57,6 @@ class Unusable:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """The range of a kind, and the similarity of a figure in it."""
-
     highest: float
     similarity: Callable[[float], float]
     lowest: float = 0.0

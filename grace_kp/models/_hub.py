@@ -59,15 +59,11 @@ def cached_sentence_transformer(repository: str = REPOSITORY) -> Path | None:
         folders = sorted(snapshots(repository).iterdir())
     except OSError:
         return None
-    return next(
-        (
-            folder
-            for folder in folders
-            if (folder / "modules.json").is_file()
-            and ((folder / "model.safetensors").is_file() or (folder / "pytorch_model.bin").is_file())
-        ),
-        None,
-    )
+    for folder in folders:
+        weights = (folder / "model.safetensors", folder / "pytorch_model.bin")
+        if (folder / "modules.json").is_file() and any(path.is_file() for path in weights):
+            return folder
+    return None
 
 
 def check(path: Path, wanted: ModelFile) -> None:

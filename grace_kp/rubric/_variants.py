@@ -281,7 +281,6 @@ class TestSet:
 
 
 def _departures(*figures: tuple[int, int, int, str]) -> list[str]:
-    """Return a sentence for each count that is not within its bounds."""
     return [
         f"{words.format(low if low == high else f'{low} to {high}')}, not {count}"
         for count, low, high, words in figures

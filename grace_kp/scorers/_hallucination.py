@@ -79,8 +79,6 @@ class AntiHallucination(DetailedScorer[HallucinationDetails]):
 
 @dataclass(slots=True)
 class _Allowed:
-    """The changes that the expected operations allow, by block."""
-
     deleted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     any_order: bool = False

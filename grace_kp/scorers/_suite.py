@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from grace_kp.scorers._edits import EditExpectation, EditResult
-    from grace_kp.scorers._entry import Result
+    from grace_kp.scorers._entry import Factory, Result
 
 
 _PRESETS = {
@@ -25,7 +25,7 @@ _PRESETS = {
     "strict": ((1.0, 0.9), (1.0, 0.9), (1.0, 0.8), (2.0, 1.0)),
     "operation-focused": ((2.0, 0.9), (1.5, 0.85), (0.5, 0.5)),
 }
-_SCORERS = (OperationAccuracy, TargetBlockPrecision, ContentQuality, AntiHallucination)
+_SCORERS: tuple[Factory, ...] = (OperationAccuracy, TargetBlockPrecision, ContentQuality, AntiHallucination)
 """The scorers of a preset, which has a weight and a threshold for each, or for the first three."""
 
 

@@ -83,12 +83,6 @@ class VectorCache:
         # `cache or VectorCache()` must not replace an empty cache.
         return True
 
-    def __repr__(self) -> str:
-        return (
-            f"VectorCache(max_elements={self.max_elements}, dimensions={self.dimensions}, "
-            f"ttl_seconds={self.ttl_seconds}, size={self.size})"
-        )
-
     def add(self, vector: Sequence[float] | npt.NDArray[Any]) -> None:
         """Add a vector of shape (dimensions,); a full cache drops the oldest.
 

@@ -144,9 +144,8 @@ class ValueScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score as a JSON object; `novelty_fallback` only when novelty was not measured."""
-        names = ("score", "complexity", "novelty", "tool_diversity", "outcome_confidence", "profile")
-        out = {**{name: getattr(self, name) for name in names}, "overrides": list(self.overrides)}
-        return out if self.novelty_fallback is None else {**out, "novelty_fallback": self.novelty_fallback}
+        known = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+        return {**known, "overrides": list(self.overrides)}
 
 
 class ValueScorer:
@@ -431,7 +430,6 @@ def _refuse(path: str, problem: str, value: object) -> NoReturn:
 
 
 def _embed(embedder: Any, text: str) -> Any:
-    """Return the vector of a text, from either kind of embedder."""
     import numpy as np
 
     embed = getattr(embedder, "embed", None)

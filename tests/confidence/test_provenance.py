@@ -30,7 +30,7 @@ def index_of(*, user="", policy="", results=(), calls=()):
 
 
 def trace(index, value, parameter="value"):
-    (found,) = index.trace_arguments("act", {parameter: value})
+    _, (found,) = index.examine("act", {parameter: value})
     return found
 
 
