@@ -332,9 +332,7 @@ def _kinds(schema: Mapping[str, Any], name: str) -> set[str]:
     branches = declared.get("anyOf")
     options = [declared, *(branches if isinstance(branches, list) else ())]
     found = [option.get("type") for option in options if isinstance(option, dict)]
-    return {
-        kind for kinds in found for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)
-    }
+    return {kind for each in found for kind in (each if isinstance(each, list) else [each]) if isinstance(kind, str)}
 
 
 def with_values(approval: Approval, changes: Mapping[str, Any]) -> Approval:

@@ -433,7 +433,7 @@ class Reading:
         earlier = EarlierPart(document)
         self.steps = len(earlier.steps)
         self.tools.update((step["tool"]["name"], None) for step in earlier.steps if step.get("tool"))
-        self.models.update((call.get("model"), None) for call in earlier.model_calls)
+        self.models.update((str(call["model"]), None) for call in earlier.model_calls if call.get("model"))
         self._failures.pending = [Failure("", ("", ""), None) for _ in earlier.pending]
         own = []
         for call in earlier.calls:

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
 
+    LabelRow = tuple[FeedbackEntry, int]
+    """A label of a file, and its line."""
+
 
 MAX_NOTE = 2_000
 """Characters of a note."""
@@ -288,14 +291,6 @@ BATCH = 500
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRow:
-    """A label of a file, and its line."""
-
-    entry: FeedbackEntry
-    line: int
-
-
 def store_feedback(store: Store, file: object, name: str, **defaults: Any) -> Iterator[int | InvalidRecord]:
     """Store the labels of a file; yield how many were stored, batch by batch, and an `InvalidRecord` for each row that was not."""
     rows = read_feedback(file, name, **defaults)
@@ -306,13 +301,13 @@ def store_feedback(store: Store, file: object, name: str, **defaults: Any) -> It
                 yield row
                 continue
             try:
-                labels.append(replace(row, entry=resolve_label(store, row.entry)))
+                labels.append((resolve_label(store, row[0]), row[1]))
             except ValueError as error:
-                yield InvalidRecord(str(error), file=name, line=row.line)
-        missing = set(add_feedback(store, [row.entry for row in labels]) if labels else ())
-        absent = [row for row in labels if row.entry.trace in missing]
-        for row in absent:
-            yield InvalidRecord(f"no trace {row.entry.trace} in the store", file=name, line=row.line)
+                yield InvalidRecord(str(error), file=name, line=row[1])
+        missing = set(add_feedback(store, [entry for entry, _ in labels]) if labels else ())
+        absent = [(entry, line) for entry, line in labels if entry.trace in missing]
+        for entry, line in absent:
+            yield InvalidRecord(f"no trace {entry.trace} in the store", file=name, line=line)
         if labels:
             yield len(labels) - len(absent)
 
@@ -427,6 +422,6 @@ def _row(row: Mapping[str, Any], line: int, name: str, defaults: Mapping[str, An
             raise ValueError(f"program must be true or false (got {brief(is_program)})")
         action = known.pop("action", None)
         entry = mark_action(feedback_entry(**{**defaults, **known}), action)
-        return LabelRow(mark_program(entry) if is_program else entry, line)
+        return (mark_program(entry) if is_program else entry), line
     except ValueError as error:
         return InvalidRecord(str(error), file=name, line=line)

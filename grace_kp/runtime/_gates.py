@@ -160,9 +160,8 @@ class Gates:
         policy = entry.combined(own)
         reviewer = spec.reviewer if own.reviewer is None else own.reviewer
         if entry.reviewer is not None:
-            policy = replace(
-                policy, reviewer=Policy(reviewer=entry.reviewer).combined(Policy(reviewer=reviewer)).reviewer
-            )
+            both = Policy(reviewer=entry.reviewer).combined(Policy(reviewer=reviewer))
+            policy = replace(policy, reviewer=both.reviewer)
         elif (entry.group or entry.quorum) and reviewer is not None and not isinstance(reviewer, InboxReviewer):
             policy = replace(policy, reviewer=_cannot_check if self.reviewer is None else self.reviewer)
         proceeds, timeouts = policy.auto_proceed_on_timeout is True, [policy.timeout, spec.timeout]
@@ -176,9 +175,7 @@ class Gates:
     def list_unmatched(self) -> dict[str, str | None]:
         """Return the entries of policies that match no action defined or called so far, each with the nearest name."""
         known = self._known()
-        return {
-            stated: near for each in (self.policies, *self.others) for stated, near in each.unmatched(known).items()
-        }
+        return {entry: near for each in (self.policies, *self.others) for entry, near in each.unmatched(known).items()}
 
     def _known(self) -> set[str]:
         return {*self.list_actions(), *self.tools}

@@ -181,9 +181,8 @@ def _describe_approvals(schemas: dict[str, dict[str, Any]]) -> None:
     whole = schemas["Approval"]
     whole["properties"] = {name: each for name, each in whole["properties"].items() if name not in _ELSEWHERE}
     whole["required"] = [name for name in whole["properties"] if name != "asked"]
-    whole["properties"]["arguments"]["description"] = (
-        "The arguments by parameter name, encoded; sealed ones stay sealed."
-    )
+    arguments = whole["properties"]["arguments"]
+    arguments["description"] = "The arguments by parameter name, encoded; sealed ones stay sealed."
     schemas["ListedApproval"] = {
         **whole,
         "description": "An approval in a list.",

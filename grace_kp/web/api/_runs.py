@@ -109,9 +109,8 @@ def get_figures(call: ApiCall) -> dict[str, Any]:
     found = decisions_of(site, asked.seconds)
     if found is None or found.value is None:
         reason = "" if found is None else found.problem
-        raise ApiProblem(
-            "unavailable", reason or "the figures of this period are being computed; ask again in a moment"
-        )
+        reason = reason or "the figures of this period are being computed; ask again in a moment"
+        raise ApiProblem("unavailable", reason)
     pending = site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,)))
     spent = spending(runs.models, site.grace.settings.prices)
     return {

@@ -198,6 +198,5 @@ def _existing(accounts: Mapping[str, Account], name: str) -> Account:
 def _check_last_admin(accounts: Mapping[str, Account], account: Account, force: bool) -> None:
     admins = [other for other in accounts.values() if other.role is Role.ADMIN]
     if not force and admins == [account]:
-        raise GraceError(
-            f"{printable(account.name)} is the last admin; --force removes it or changes its role all the same"
-        )
+        name = printable(account.name)
+        raise GraceError(f"{name} is the last admin; --force removes it or changes its role all the same")
