@@ -119,7 +119,7 @@ class ActionAlarm:
     name: AlarmName
     parameter: str = ""
     tool: str = ""
-    """For `beside` the tool whose result holds the value, for `repeat` the tool that is called."""
+    """For `beside` the tool whose result holds the value, for `nowhere` one that the agent passed it to before, for `repeat` the called one."""
     words: str = ""
     """The instructing words, from the project's lists."""
     is_part: bool = False
@@ -132,7 +132,8 @@ class ActionAlarm:
             where = f"text returned by `{self.tool}`" if self.tool else "a document in the user's message"
             return f"{'a part of ' if self.is_part else ''}{shown} stands only in {where}, beside {self.words!r}"
         if self.name == "nowhere":
-            return f"{shown} is in no tool result and not in the user's words"
+            before = f" before the agent passed it to `{self.tool}`," if self.tool else ""
+            return f"{shown} is in no tool result{before} and not in the user's words"
         return f"the same call of `{self.tool}` already succeeded in this run"
 
 
@@ -327,9 +328,14 @@ class ProvenanceIndex:
             alarm = alarm or self._beside(path, shape, inside, is_part=True)
             places += inside
         evidence = [place for place, piece in places if not _is_echo(piece, places)]
-        kind = min((place.kind for place in evidence), key=KINDS.index, default="unknown" if self.gaps else "nowhere")
-        if kind == "nowhere" and shape in {"identifier", "address"}:
-            alarm = ActionAlarm("nowhere", path)
+        kind = min((place.kind for place in evidence), key=KINDS.index, default="nowhere")
+        is_target = shape in {"identifier", "address"}
+        if kind == "nowhere" or (is_target and kind == "argument"):  # the agent's own use is no source
+            if self.gaps:
+                kind = "unknown"
+            elif is_target:
+                first = next((place.tool for place, _ in places if place.kind == "argument"), "")
+                alarm = ActionAlarm("nowhere", path, first)
         listed = tuple(place for place, _ in places[:MAX_PLACES])
         is_beside = any(place.beside for place, _ in places)
         return ValuePlaces(path, shape, kind, listed, is_part and bool(places), is_beside, alarm)
@@ -360,9 +366,10 @@ class ProvenanceIndex:
                 yield from self._notations.get(key[4:], ())
         elif value:
             found = list(islice(self._phrase(value, shape), MAX_FOUND))
-            if not found and shape in {"identifier", "address"}:
-                found = list(islice(self._squeezed(value), MAX_FOUND))
             yield from found
+            if shape in {"identifier", "address"}:  # which the user may write with spaces, and a document without
+                ends = {(number, end) for number, _, end in found}
+                yield from (each for each in self._squeezed(value) if (each[0], each[2]) not in ends)
 
     def _phrase(self, value: str, shape: Shape) -> Iterator[Occurrence]:
         if shape == "address":
@@ -426,10 +433,12 @@ def _field_before(text: str) -> str:
 
 
 def _is_echo(piece: _Piece, found: list[_Sighting]) -> bool:
-    """Return whether a failed call only shows the argument that the agent made up for it."""
-    if not piece.is_failure:
-        return False
-    return any(place.kind == "argument" and own.order <= piece.order for place, own in found)
+    """Return whether a text only shows a value that the agent passed before: to the same tool, or to any if the call failed."""
+    return any(
+        place.kind == "argument" and own.order <= piece.order
+        for place, own in found
+        if piece.is_failure or (piece.kind == "text" and piece.tool == own.tool)
+    )
 
 
 def _split_pasted(text: str) -> tuple[str, str]:
