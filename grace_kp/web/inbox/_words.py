@@ -242,7 +242,7 @@ def confidence(approval: Approval) -> Markup:
 
 
 def sentence_html(sentence: str) -> Markup:
-    """Return a sentence about an alarm as HTML, with the names in backticks as code."""
+    """Return a sentence of a gate as HTML, with the names in backticks as code."""
     return trust_html(_NAME.sub(r"<code>\1</code>", safe(sentence)))
 
 

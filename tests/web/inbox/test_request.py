@@ -396,7 +396,8 @@ def test_alarms_of_hostile_requests_are_only_texts(shop, ana):
 def test_an_alarm_about_the_whole_call_stands_below_the_arguments(shop, ana):
     """A call that is repeated has no value to mark."""
     repeat = {"name": "repeat", "parameter": "", "tool": "refund", "words": "", "is_part": False}
-    text = page_of(ana, shop.ask(facts={"alarms": [repeat]}))
+    text = page_of(ana, shop.ask(facts={"alarms": [repeat]}, reason="Because of `refund` and `<b>`."))
+    assert "Because of <code>refund</code> and `&lt;b&gt;`." in text
     assert "the same call of <code>refund</code> already succeeded in this run" in text
     assert '<span class="badge warn">alarm</span>' not in text
 
