@@ -124,7 +124,7 @@ class RunningNode:
         self.place = str(configurable.get("checkpoint_ns", ""))
         self.reviewer = Interrupting(functools.partial(_strings_in_checkpoint, configurable))
         self.origin = ORIGIN
-        self._order = _order_of(configurable)
+        self._order = _NODES.of(configurable)
         self._number = 0
 
     def asking(self, approval: str) -> Interrupting:
@@ -224,21 +224,26 @@ class CallOrder:
             self._condition.notify_all()
 
 
-_NODES: OrderedDict[tuple[int, int], tuple[Any, CallOrder]] = OrderedDict()
-"""The call order of running and recent nodes, by LangGraph's scratchpad, which is new in each run."""
-_NODES_LOCK = threading.Lock()
+class NodeRegistry:
+    """The call order of running and recent nodes, by LangGraph's scratchpad, which is new in each run."""
+
+    def __init__(self) -> None:
+        self._nodes: OrderedDict[tuple[int, int], tuple[Any, CallOrder]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, configurable: dict[str, Any]) -> CallOrder:
+        pad, runtime = configurable.get("__pregel_scratchpad"), configurable.get("__pregel_runtime")
+        node_key = (id(pad), getattr(getattr(runtime, "execution_info", None), "node_attempt", 1))
+        with self._lock:
+            kept = self._nodes.get(node_key)
+            if kept is None or kept[0] is not pad:
+                kept = self._nodes[node_key] = (pad, CallOrder(getattr(pad, "step", 0)))
+                while len(self._nodes) > MAX_NODES:
+                    self._nodes.popitem(last=False)
+            return kept[1]
 
 
-def _order_of(configurable: dict[str, Any]) -> CallOrder:
-    pad, runtime = configurable.get("__pregel_scratchpad"), configurable.get("__pregel_runtime")
-    node_key = (id(pad), getattr(getattr(runtime, "execution_info", None), "node_attempt", 1))
-    with _NODES_LOCK:
-        kept = _NODES.get(node_key)
-        if kept is None or kept[0] is not pad:
-            kept = _NODES[node_key] = (pad, CallOrder(getattr(pad, "step", 0)))
-            while len(_NODES) > MAX_NODES:
-                _NODES.popitem(last=False)
-        return kept[1]
+_NODES = NodeRegistry()
 
 
 def tools_of_graph() -> Mapping[str, Any] | None:
