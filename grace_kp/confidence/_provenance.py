@@ -125,9 +125,9 @@ class ActionAlarm:
     is_part: bool = False
     """Whether it is a part of the value, such as an address in a message."""
 
-    def sentence(self, value: str = "", *, is_sealed: bool = False) -> str:
+    def sentence(self, value: object = None, *, is_sealed: bool = False) -> str:
         """Return the reason in words; with the value only where it may be shown."""
-        shown = f"`{self.parameter}`{' (sealed)' if is_sealed else f' {value!r}' if value else ''}"
+        shown = f"`{self.parameter}`{' (sealed)' if is_sealed else '' if value is None else f' {value!r}'}"
         if self.name == "beside":
             where = f"text returned by `{self.tool}`" if self.tool else "a document in the user's message"
             return f"{'a part of ' if self.is_part else ''}{shown} stands only in {where}, beside {self.words!r}"
@@ -258,14 +258,15 @@ class ProvenanceIndex:
         return tuple(dict.fromkeys(found)), tuple(places)
 
     def excerpt(self, place: Place) -> str:
-        """Return the text around a place in normal form, at most `MAX_EXCERPT` characters; empty for a schema.
+        """Return the text around a place in normal form, at most `MAX_EXCERPT` characters, with "…" where it is cut; empty for a schema.
 
         It is what a user, a tool or a document wrote: escape it, and show it only to those who may see the run.
         """
         if not 0 <= place.number < len(self._pieces):
             return ""
-        start = max(0, place.start - MAX_EXCERPT // 2)
-        return self._pieces[place.number].text[start : start + MAX_EXCERPT]
+        text, start = self._pieces[place.number].text, max(0, place.start - MAX_EXCERPT // 2)
+        end = start + MAX_EXCERPT - 4
+        return f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"
 
     def _quotes(self, line: str) -> bool:
         """Return whether some words of a line are in a result that was added before."""
@@ -291,7 +292,7 @@ class ProvenanceIndex:
         text = normal_form(text_of(value, unread)[: MAX_TOTAL - self._total + 1])
         is_whole = is_complete and not unread and not _CUT.search(text)
         if kind != "argument" and not is_whole:
-            self.add_gap("a text is cut, redacted or cannot be read")
+            self.add_gap("a text is cut, redacted, not captured or cannot be read")
         if self._total + len(text) > MAX_TOTAL:
             self.add_gap("the run is longer than what is indexed")
             text = text[: MAX_TOTAL - self._total]
@@ -328,14 +329,13 @@ class ProvenanceIndex:
             alarm = alarm or self._beside(path, shape, inside, is_part=True)
             places += inside
         evidence = [place for place, piece in places if not _is_echo(piece, places)]
-        kind = min((place.kind for place in evidence), key=KINDS.index, default="nowhere")
+        kind: Kind = min((place.kind for place in evidence), key=KINDS.index, default="nowhere")
         is_target = shape in {"identifier", "address"}
-        if kind == "nowhere" or (is_target and kind == "argument"):  # the agent's own use is no source
-            if self.gaps:
-                kind = "unknown"
-            elif is_target:
-                first = next((place.tool for place, _ in places if place.kind == "argument"), "")
-                alarm = ActionAlarm("nowhere", path, first)
+        has_source = kind not in ({"nowhere", "argument"} if is_target else {"nowhere"})
+        if not has_source and self.gaps:
+            kind = "unknown"
+        elif not has_source and is_target:
+            alarm = ActionAlarm("nowhere", path, next((each.tool for each, _ in places if each.kind == "argument"), ""))
         listed = tuple(place for place, _ in places[:MAX_PLACES])
         is_beside = any(place.beside for place, _ in places)
         return ValuePlaces(path, shape, kind, listed, is_part and bool(places), is_beside, alarm)
