@@ -136,8 +136,8 @@ class ActionModel:
         if self.regression is None:
             is_known = action.tool in self.rates
             parts.append(f"the share of right actions of {action.tool}" if is_known else "the lowest share of a tool")
-        for verb, sign in (("raised", 1), ("lowered", -1)):
-            own = [f"{name} ({value:+.1f})".replace("-", "−") for name, value in shown if value * sign > 0]
+        for verb, direction in (("raised", 1), ("lowered", -1)):
+            own = [f"{name} ({value:+.1f})".replace("-", "−") for name, value in shown if value * direction > 0]
             parts += [f"{verb} by {', '.join(own)}"] if own else []
         return f"Learned from {count:,} actions: {'; '.join(parts) or 'all features are near their averages'}"
 
