@@ -353,7 +353,8 @@ class Predictor(JsonRecord):
 
     def __str__(self) -> str:
         wrong, else_wrong = self.shares
-        return f"{self.words}: {self.flagged:,} of {self.n:,} flagged; {wrong} wrong, else {else_wrong}; odds ratio {self.odds}"
+        has = "has" if self.flagged == 1 else "have"
+        return f"{self.words}: {self.flagged:,} of {self.n:,} actions {has} it: {wrong} wrong, others {else_wrong}; odds ratio {self.odds}"
 
 
 def predictors_of(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grace_kp.calibrate._actions import features_of, fit_action_features
-from grace_kp.calibrate._assess import assess, predictors_of, threshold_counts
+from grace_kp.calibrate._assess import LEAST_CLUSTERS, assess, predictors_of, threshold_counts
 from grace_kp.calibrate._facts import facts_of, fitted_facts, hash_of, list_in, mapping_in
 from grace_kp.calibrate._features import FEATURES, Moment, features, finished_calls, transcript_of
 from grace_kp.calibrate._fit import PENALTIES, action_places, fit
@@ -112,7 +112,10 @@ class Calibration:
     @property
     def objections(self) -> tuple[str, ...]:
         """Why not to use this profile; empty if nothing is known against it."""
-        interval, found = self.assessments[LEARNED].intervals.get("auroc"), []
+        learned, found = self.assessments[LEARNED], []
+        interval = learned.intervals.get("auroc")
+        if interval is None and learned.auroc == 1 and self.sample["assessed_tasks"] >= LEAST_CLUSTERS:
+            interval = (1.0, 1.0)  # all resamples agree
         # A confidence that is the rate of the tool is not meant to tell actions of one tool apart.
         if not self.sample.get("base_rate") and (interval is None or interval[0] <= 0.5):
             problem = "its AUROC has no interval on these labels"
