@@ -131,7 +131,7 @@ def test_what_predicts_errors_has_counts_first():
 
 def test_the_interval_of_an_odds_ratio_rests_on_tasks():
     """Ten alike actions in each task are no more evidence than one, and fewer than ten tasks give no interval."""
-    flagged, labels = [number < 10 for number in range(40)], [float(number % 3 > 0) for number in range(40)]
+    flagged, labels = [number < 15 for number in range(40)], [float(number % 3 > 0) for number in range(40)]
     (one,) = predictors_of([features(beside=each) for each in flagged], np.array(labels), list(range(40)))
     tasks = [number for number in range(40) for _ in range(10)]
     (ten,) = predictors_of([features(beside=flagged[n]) for n in tasks], np.array([labels[n] for n in tasks]), tasks)
@@ -142,6 +142,15 @@ def test_the_interval_of_an_odds_ratio_rests_on_tasks():
     )
     assert few.interval is None
     assert -math.inf == few.clearness
+
+
+@pytest.mark.parametrize(("wrong", "has_interval"), [(0, False), (4, False), (5, True)])
+def test_an_odds_ratio_has_an_interval_only_with_some_tasks_in_each_cell(wrong, has_interval):
+    """Without one error in a hundred tasks, resamples all say the same, which would look like knowledge."""
+    actions = [features(beside=number < 30) for number in range(100)]
+    labels = np.array([float(number >= wrong and not 30 <= number < 40) for number in range(100)])
+    (found,) = predictors_of(actions, labels, list(range(100)))
+    assert has_interval == (found.interval is not None)
 
 
 def test_the_alarm_that_is_no_feature_is_looked_at_too():
