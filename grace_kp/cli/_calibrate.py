@@ -264,7 +264,7 @@ def _put_tools(out: Console, found: Calibration) -> None:
         rows.print(out)
         put_text(
             out,
-            "For each tool alone: the confidence from which it keeps the promise, else how many more labels it needs, each of another task.",
+            "For each tool alone: the confidence from which it keeps the promise, else how many more labels it needs, each of another task that is held back.",
         )
         put(out, "")
     clear = [each for each in found.predictors if each.clearness > 0]
