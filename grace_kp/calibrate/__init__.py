@@ -15,7 +15,7 @@ from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._fit import fit
 from grace_kp.calibrate._gated import provenance
 from grace_kp.calibrate._head import Explanation, Part, ProfileFileError
-from grace_kp.calibrate._labels import Label, LabelledRun, Labels, labels, read_labelled, thin
+from grace_kp.calibrate._labels import Label, LabelledRun, Labels, labels, read_labelled, thin, unit_of
 from grace_kp.calibrate._monitor import Alarm, Monitor
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._replay import ReplayPolicy, replay
@@ -81,4 +81,5 @@ __all__ = [
     "risk_thresholds",
     "thin",
     "tool_thresholds",
+    "unit_of",
 ]

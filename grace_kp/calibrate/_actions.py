@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from grace_kp.calibrate._action_labels import ActionLabels
-from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, listed, mapping_in, task_of
+from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction
+from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, listed, mapping_in
 from grace_kp.calibrate._head import (
     FLAT,
     CalibrationFields,
@@ -31,11 +31,13 @@ from grace_kp.calibrate._head import (
     StrictFields,
     tails,
 )
+from grace_kp.calibrate._labels import unit_of
 from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, cross_fit, fit_calibration, fit_logistic, probability
 from grace_kp.calibrate._risk import LEVELS
 from grace_kp.calibrate._samples import (
     FOLDS,
     check_lengths,
+    check_seed,
     fold_masks,
     group_folds,
     group_numbers,
@@ -330,6 +332,8 @@ class ActionFields(StrictFields):
             regression.tools.keys() <= self.rates.keys() and regression.models.keys() <= set(self.models)
         ):
             raise ValueError("the regression must be of the tools and models that are stated")
+        if not self.thresholds.keys() <= self.rates.keys():
+            raise ValueError("thresholds must be of tools that are stated")
         for tool, stated in self.thresholds.items():
             if set(stated) != set(LEVELS):
                 raise ValueError(f"the thresholds of {tool!r:.80} must state every level")
@@ -348,41 +352,77 @@ def fit_actions(
     """Fit a confidence on labelled actions of recorded runs. What was known before each action is read from the trace.
 
     Args:
-        runs: traces, or their dict forms; or the `ActionLabels` that `action_labels` returns, alone.
+        runs: traces, or their dict forms; or the `ActionLabels` that `action_labels` returns, alone, of which those whose arguments are not
+            recorded as a whole are left out and counted in `fitted_on["left_out"]`.
         labels: for each run a mapping from its actions to whether they were right: bools, numbers from 0 to 1, or None for no label. An
             action is named by the id of its decision, or by its position in `grace.decisions`.
-        groups: the task of each run; None takes the task id that the run names, or else its objective.
+        groups: the task of each run; None takes the task id of the outermost run around it, else its session, else its objective.
         weights: how much the labels of each run count; None counts each once.
         seed: of the folds of the cross-validation.
 
     Raises:
         ValueError: the lengths differ, an action is not in its run, or a label or weight is unusable.
     """
-    entries: list[tuple[Any, str | int, float, float, Hashable]]
     if isinstance(runs, ActionLabels):
-        entries = [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
+        if not labels is groups is weights is None:
+            raise ValueError("ActionLabels state labels, groups and weights themselves: pass them alone")
+        kept, actions, left_out = features_of(runs)
+        entries = [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in kept]
     else:
-        entries = list(_entries_of(runs, labels or [None] * len(runs), groups, weights or [1.0] * len(runs)))
-    traces = {id(run): run for run, *_ in entries}
-    documents = {key: RecordedRun(document_of(run)) for key, run in traces.items()}
-    actions = [recorded_features(documents[id(run)], action) for run, action, *_ in entries]
-    _, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
+        entries, left_out = list(_entries_of([*runs], labels, groups, weights)), {}
+        recorded = {id(run): RecordedRun(document_of(run)) for run in {id(run): run for run, *_ in entries}.values()}
+        actions = [recorded_features(recorded[id(run)], action) for run, action, *_ in entries]
+    traces, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
     model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)
-    return replace(model, fitted_on=fitted_facts([run.document for run in documents.values()], len(set(tasks))))
+    facts = fitted_facts({id(run): run for run in traces}.values(), len(set(tasks)))
+    return replace(model, fitted_on={**facts, **({"left_out": left_out} if left_out else {})})
 
 
 def _entries_of(
-    runs: Sequence[Trace], labels: Sequence[Any], groups: Sequence[Hashable] | None, weights: Sequence[float]
+    runs: Sequence[Trace], labels: Sequence[Any] | None, groups: Sequence[Hashable] | None, weights: Any
 ) -> Iterator[tuple[Any, str | int, float, float, Hashable]]:
     """Yield run, action, label, weight and task of each labelled action."""
+    labels, weights = labels or [None] * len(runs), [1.0] * len(runs) if weights is None else weights
     check_lengths("run", len(runs), labels=labels, groups=groups, weights=weights)
+    known = {str(run.get("id") if isinstance(run, Mapping) else getattr(run, "id", "")): run for run in runs}
     for place, (run, stated, weight) in enumerate(zip(runs, labels, weights, strict=True)):
         if not isinstance(stated, Mapping) or not (hasattr(run, "get") or hasattr(run, "to_dict")):
             raise ValueError(
                 f"run {place} must be a trace with a mapping from actions to labels (got {brief(run)} and {brief(stated)})"
             )
-        task = task_of(run) if groups is None else groups[place]
-        yield from ((run, action, label, weight, task) for action, label in stated.items() if label is not None)
+        grace = as_mapping(run.get("grace") if isinstance(run, Mapping) else run.grace)
+        # A program that runs again decides on a call again. The last decision states its outcome.
+        names = {str(as_mapping(entry).get("id")): at for at, entry in enumerate(list_in(grace, "decisions"))}
+        actions = {names.get(action, action) for action in stated}
+        if len(actions) < len(stated):
+            raise ValueError(f"run {place} names an action twice, by its id and by its position")
+        task = unit_of(run, known.get) if groups is None else groups[place]
+        for action, label in stated.items():
+            if label is not None:
+                yield run, names.get(action, action), label, weight, task
+
+
+def features_of(labelled: ActionLabels) -> tuple[list[LabelledAction], list[ActionFeatures], dict[str, int]]:
+    """Return the labelled actions with their features, and what was left out, also because too little of it is recorded.
+
+    Raises:
+        TypeError: these are not `ActionLabels`.
+    """
+    if not isinstance(labelled, ActionLabels):
+        raise TypeError(f"labelled must be what action_labels returns (got {type(labelled).__name__})")
+    recorded: dict[int, RecordedRun] = {}
+    actions: list[LabelledAction] = []
+    rows: list[ActionFeatures] = []
+    left_out = Counter(labelled.left_out)
+    for each in labelled.actions:
+        if id(each.trace) not in recorded:
+            recorded[id(each.trace)] = RecordedRun(document_of(each.trace))
+        try:
+            rows.append(recorded_features(recorded[id(each.trace)], each.position))
+            actions.append(each)
+        except ValueError:
+            left_out[NO_ARGUMENTS] += 1
+    return actions, rows, dict(left_out)
 
 
 def recorded_features(run: RecordedRun | Mapping[str, Any], action: str | int) -> ActionFeatures:
@@ -430,6 +470,7 @@ def fit_action_features(
     Raises:
         ValueError: the lengths differ, or a label or weight is unusable.
     """
+    check_seed(seed)
     right = units("labels", labels)
     check_lengths("action", len(actions), labels=right, groups=groups)
     if not len(actions):

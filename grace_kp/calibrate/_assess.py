@@ -85,7 +85,7 @@ class Assessment(JsonRecord):
 
     def _repr_html_(self) -> str:
         """Return the figures, the reliability diagram and the groups for a notebook."""
-        from grace_kp.calibrate._report import assessment_html
+        from grace_kp.calibrate._html import assessment_html
         from grace_kp.pages import notebook
 
         return notebook(assessment_html(self))

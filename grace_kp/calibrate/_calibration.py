@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grace_kp.calibrate._actions import NO_ARGUMENTS, fit_action_features, recorded_features
+from grace_kp.calibrate._actions import features_of, fit_action_features
 from grace_kp.calibrate._assess import assess, predictors_of, threshold_counts
-from grace_kp.calibrate._facts import document_of, facts_of, fitted_facts, hash_of, list_in, mapping_in
+from grace_kp.calibrate._facts import facts_of, fitted_facts, hash_of, list_in, mapping_in
 from grace_kp.calibrate._features import FEATURES, Moment, features, finished_calls, transcript_of
 from grace_kp.calibrate._fit import PENALTIES, action_places, fit
 from grace_kp.calibrate._gated import judged_factors
@@ -26,8 +26,16 @@ from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._risk import OVERALL, Promise, allowed_thresholds, strictest, tool_thresholds
-from grace_kp.calibrate._samples import FOLDS, fold_masks, group_folds, group_numbers, independent, json_form
-from grace_kp.confidence import PROFILES, RecordedRun, Thresholds
+from grace_kp.calibrate._samples import (
+    FOLDS,
+    check_seed,
+    fold_masks,
+    group_folds,
+    group_numbers,
+    independent,
+    json_form,
+)
+from grace_kp.confidence import PROFILES, Thresholds
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
@@ -35,12 +43,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction
+    from grace_kp.calibrate._action_labels import ActionLabels
     from grace_kp.calibrate._assess import Assessment, Predictor
     from grace_kp.calibrate._features import Features
     from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds
     from grace_kp.calibrate._samples import Floats, Mask
-    from grace_kp.confidence import ActionFeatures
 
     Curve = tuple[tuple[float, float], ...]
 
@@ -341,6 +348,7 @@ def held_back(groups: Sequence[Any], holdout: float, seed: int = 0) -> Mask:
     """Return a mask of the runs that are held back from fitting: all runs of randomly drawn tasks."""
     if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0 <= holdout < 1:
         raise ValueError(f"holdout must be a share of the tasks from 0 to below 1 (got {brief(holdout)})")
+    check_seed(seed)
     numbers, names = group_numbers("groups", groups, len(groups))
     order = np.random.default_rng(seed).permutation(len(names))
     return np.isin(numbers, order[: math.ceil(holdout * len(names))])
@@ -435,7 +443,7 @@ def calibrate_actions(
     """
     if promise.unit != "action":
         raise ValueError('the promise must be about actions: Promise(..., unit="action")')
-    actions, rows, left_out = _features_of(labelled)
+    actions, rows, left_out = features_of(labelled)
     if not actions:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise ValueError(
@@ -486,18 +494,3 @@ def calibrate_actions(
         found = replace(found, profile=found.profile.with_action(replace(model, thresholds=own)))
     calibration = found.calibration(promise, sample, notes, holdout, sure)
     return replace(calibration, tools=by_tool, predictors=predictors_of(rows, labels, groups, seed))
-
-
-def _features_of(labelled: ActionLabels) -> tuple[list[LabelledAction], list[ActionFeatures], dict[str, int]]:
-    """Return the labelled actions with their features, and what was left out because too little of it is recorded."""
-    runs: dict[int, RecordedRun] = {}
-    actions, rows, left_out = [], [], Counter(labelled.left_out)
-    for each in labelled.actions:
-        if id(each.trace) not in runs:
-            runs[id(each.trace)] = RecordedRun(document_of(each.trace))
-        try:
-            rows.append(recorded_features(runs[id(each.trace)], each.position))
-            actions.append(each)
-        except ValueError:
-            left_out[NO_ARGUMENTS] += 1
-    return actions, rows, dict(left_out)

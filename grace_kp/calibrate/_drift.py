@@ -116,11 +116,13 @@ def drift(
         moment: `"end"` for whole runs; `"action"` compares them with the runs before an action, if the traces end there.
 
     Raises:
-        ValueError: there are fewer than 30 runs, or the moment is unknown.
+        ValueError: there are fewer than 30 runs, the profile judges actions only, or the moment is unknown.
     """
     runs = list(traces)
     if len(runs) < LEAST_RUNS:
         raise ValueError(f"drift needs at least {LEAST_RUNS} runs, because fewer cannot show a shift (got {len(runs)})")
+    if not profile.heads:
+        raise ValueError("the profile judges actions only: it has no fitted runs to compare with")
     found = [features(run, moment=moment) for run in runs]
     head = profile.heads[moment]
     rows = head.columns.rows(matrix_of(found), [item.tools for item in found])

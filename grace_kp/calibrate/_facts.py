@@ -86,13 +86,18 @@ def listed(names: Sequence[str], unnamed: str) -> str:
 def task_of(trace: Mapping[str, Any] | ReasoningTrace) -> str:
     """Return what identifies the task of a run: a task id that its document or its metadata names, or else its objective."""
     document = document_of(trace)
+    return stated_task(document) or str(mapping_in(document, "task").get("objective", ""))
+
+
+def stated_task(document: Mapping[str, Any]) -> str:
+    """Return the task id that a run or its metadata names; empty without one."""
     grace = mapping_in(document, "grace")
     for place in (mapping_in(grace, "metadata"), mapping_in(grace, "source")):
         for name in _TASK_IDS:
             value = place.get(name)
             if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
                 return f"{name}={value}"
-    return str(mapping_in(document, "task").get("objective", ""))
+    return ""
 
 
 def document_of(trace: Mapping[str, Any] | ReasoningTrace) -> Mapping[str, Any]:

@@ -32,6 +32,7 @@ from grace_kp.errors import is_unit
 from grace_kp.gating import Basis, Policy, read_alarms
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import Run, history_of
+from grace_kp.store import action_name
 from grace_kp.trace import read_decisions
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class RecordedAction:
     record: DecisionRecord
     place: int
     """Its position in `grace.decisions`."""
+    name: str
+    """Its name in labels."""
     level: InterventionLevel
     score: float
     policy: Policy
@@ -117,6 +120,7 @@ def _gated_action(entry: object, place: int) -> RecordedAction | str:
     return RecordedAction(
         record=record,
         place=place,
+        name=action_name(entry, place),
         level=record.level,
         score=float(record.score),
         policy=policy,

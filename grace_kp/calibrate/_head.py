@@ -93,8 +93,8 @@ class Explanation:
     def reason(self) -> str:
         """One sentence: the largest contributions in each direction."""
         sentences = []
-        for verb, sign in (("raised", 1), ("lowered", -1)):
-            parts = [part for part in self.largest if sign * part.contribution >= _LEAST][:MAX_NAMED]
+        for verb, direction in (("raised", 1), ("lowered", -1)):
+            parts = [part for part in self.largest if direction * part.contribution >= _LEAST][:MAX_NAMED]
             shown = ", ".join(f"{part.words} ({part.contribution:+.1f})".replace("-", "−") for part in parts)
             sentences += [f"{verb} by {shown}"] if parts else []
         return f"Learned from {self.runs} runs: {'; '.join(sentences) or 'all features are near their averages'}"

@@ -18,16 +18,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from grace_kp.calibrate._facts import task_of
+from grace_kp.calibrate._facts import mapping_in, stated_task, task_of
 from grace_kp.calibrate._samples import thinned, weights_of
 from grace_kp.errors import InvalidRecord, brief, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import waits
-from grace_kp.store import ACTION_FIELD, FIELD, IMPORT, PROGRAM, by_precedence, open_store, precedence
+from grace_kp.store import FIELD, IMPORT, PROGRAM, by_precedence, open_store, precedence
 from grace_kp.trace import ReasoningTrace, is_native, read_runs, success_field, verdict
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from grace_kp.trace import DecisionRecord, FileRun
 
 T = TypeVar("T")
+Related: TypeAlias = "ReasoningTrace | Mapping[str, Any] | Kin"
 APPROVAL, AUDIT, IMPORTED, OUTCOME, OWN, SCORER = "approval", "audit", "imported", "outcome", "own", "scorer:"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}", re.ASCII)
 
@@ -45,6 +46,7 @@ OTHER_SOURCE = "label of another source"
 OWN_USER = "label by the user of the run"
 UNWEIGHTED = "audit without a rate"
 UNFINISHED = "not finished"
+_UNASKED = ("silent", "notify")
 UNUSABLE = "unusable label"
 VOLUNTEERED = "not drawn for the audit"
 
@@ -58,6 +60,8 @@ class Label:
     source: str
     weight: float = 1.0
     """Number of runs that this one represents: 1 / the probability that it would be labelled."""
+    is_audited: bool = True
+    """Of an action, whether the label may enter a promise."""
 
 
 def checked_sources(sources: Iterable[str] | str | None) -> tuple[str, ...] | None:
@@ -139,7 +143,7 @@ def weigh_label(
         entry for _, entry in accepted if entry["source"] == AUDIT and (entry is newest or not entry.get(PROGRAM))
     ]
     entry = newest if "probability" in newest or not audits else audits[-1]
-    probability = entry.get("probability", 1.0)
+    probability, is_audited = entry.get("probability", 1.0), True
     if "probability" not in entry:
         drawn = audit_probability(decisions)
         audits_of_gates = [decision.get("audit") for decision in decisions]
@@ -148,21 +152,76 @@ def weigh_label(
             probability = drawn
         elif drawn is not None and drawn < 1 and not volunteered:
             return VOLUNTEERED
+        else:
+            # Without a draw it is not known how many others an action that nobody was asked about stands for.
+            runs_unasked = all(decision.get("level") in _UNASKED for decision in decisions)
+            is_audited = drawn == 1 or (drawn is None and not runs_unasked)
     if not is_unit(probability) or not probability:
         return UNWEIGHTED
-    return Label(correct, str(newest["source"]), 1.0 / probability)
+    return Label(correct, str(newest["source"]), 1.0 / probability, is_audited)
 
 
-def group_of(trace: ReasoningTrace) -> str:
+def group_of(trace: ReasoningTrace | Mapping[str, Any]) -> str:
     """Return the task of a run, with the source and the domain that tell equal task ids apart.
 
     Runs of one task are alike, so they belong into the same fold and the same draw of a bootstrap.
     """
-    grace = trace.grace or {}
-    source = grace.get("source")
-    parts = [source.get("source") if isinstance(source, dict) else None, trace.metadata.task_domain]
-    task = task_of({"grace": grace, "task": {"objective": trace.task.objective}})  # not a copy of all its steps
-    return "/".join([part for part in parts if isinstance(part, str) and part != "default"] + [task])
+    document = _head_of(trace)
+    source, metadata = mapping_in(mapping_in(document, "grace"), "source"), mapping_in(document, "metadata")
+    parts = [source.get("source"), metadata.get("task_domain")]
+    return "/".join([part for part in parts if isinstance(part, str) and part != "default"] + [task_of(document)])
+
+
+def _head_of(trace: ReasoningTrace | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the dict form of a run without its steps, which would be copied."""
+    if isinstance(trace, Mapping):
+        return trace
+    metadata, task = {"task_domain": trace.metadata.task_domain}, {"objective": trace.task.objective}
+    return {"id": trace.id, "grace": trace.grace or {}, "metadata": metadata, "task": task}
+
+
+class Kin(NamedTuple):
+    """What the actions of a run may share with those of other runs; empty parts are unknown."""
+
+    around: str
+    """The id of the run around it."""
+    shared: str
+    """Its task id, else its session."""
+    own: str
+    """Its objective, else its id."""
+
+
+def kin_of(run: Related, *, by_objective: bool = True) -> Kin:
+    """Return what the actions of a run may share with others."""
+    if isinstance(run, Kin):
+        return run
+    document = _head_of(run)
+    grace = mapping_in(document, "grace")
+    around, session, name = mapping_in(grace, "parent").get("trace_id"), grace.get("session"), document.get("id")
+    task, session = stated_task(document), f"session={session}" if isinstance(session, str) and session else ""
+    has_objective = by_objective and bool(mapping_in(document, "task").get("objective"))
+    own = group_of(document) if has_objective else str(name or "")
+    return Kin(around if isinstance(around, str) else "", group_of(document) if task else session, own)
+
+
+def unit_of(run: Related, find: Callable[[str], Related | None], *, by_objective: bool = True) -> str:
+    """Return the unit in which actions are alike, which a promise, its monitor and cross-validation count once.
+
+    It is that of the outermost run: its task id, else its session, else its objective or id. So a run and all runs nested in it are one.
+
+    Args:
+        run: a trace, or what `kin_of` returned for it.
+        find: returns that of the run with an id; None if it is not known.
+        by_objective: False for the id instead of the objective.
+    """
+    kin, seen = kin_of(run, by_objective=by_objective), {""}
+    while kin.around not in seen:
+        seen.add(kin.around)
+        outer = find(kin.around)
+        if outer is None:
+            return kin.shared or kin.around
+        kin = kin_of(outer, by_objective=by_objective)
+    return kin.shared or kin.own
 
 
 def _number(value: object) -> bool | float | None:
@@ -234,13 +293,12 @@ _DERIVED: Mapping[str, Callable[[ReasoningTrace], bool | float | None]] = {
 _END = object()
 
 
-def label_in(grace: Mapping[str, Any], action: str | None = None) -> float | None:
-    """Return the label of a run, or of one of its actions, that counts, 1 for right and 0 for wrong; approvals and labels of imported files are none. None without a label.
+def label_in(grace: Mapping[str, Any]) -> float | None:
+    """Return the label of a run that counts, 1 for right and 0 for wrong; approvals and labels of imported files are none. None without a label.
 
     It is the label that `cal.labels` takes with `volunteered=True`, without its weight.
     """
-    entries = objects_in(grace, FIELD if action is None else ACTION_FIELD)
-    accepted, _ = accept_labels(entries, grace.get("user"), None, action)
+    accepted, _ = accept_labels(objects_in(grace, FIELD), grace.get("user"), None)
     return float(accepted[-1][0]) if accepted else None
 
 

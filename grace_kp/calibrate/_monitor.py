@@ -199,8 +199,7 @@ class Monitor:
         with self._lock:
             for action, level in classes.items():
                 if self._is_new(action, trace_id):
-                    counts = self._counts[action].setdefault(week, {}).setdefault(level, {}).setdefault(stored, [0, 0])
-                    counts[wrong] += 1
+                    self._cell(action, week, level, stored)[wrong] += 1
                     if wrong:  # a right label never raises the wealth
                         self._test(action, level, now)
             for (action, promised), alarm in self._alarms.items():
@@ -230,6 +229,9 @@ class Monitor:
         if len(self._ids) > MAX_IDS:
             self._ids.popitem(last=False)
         return True
+
+    def _cell(self, action: str, week: str, level: str, weight: float) -> list[int]:
+        return self._counts[action].setdefault(week, {}).setdefault(level, {}).setdefault(weight, [0, 0])
 
     def _test(self, action: str, level: str, now: datetime) -> None:
         number = list(self._counts).index(action) + 1
@@ -387,8 +389,7 @@ class Monitor:
             if not (isinstance(right, int) and isinstance(wrong, int) and right >= 0 and wrong >= 0):
                 raise ValueError(f"counts: must be whole numbers from 0 (got {brief([right, wrong])})")
             weight = _check_weight("counts: weight", weight, self.max_weight)
-            levels = self._counts[action].setdefault(week, {})
-            counts = levels.setdefault(_check_level(level), {}).setdefault(weight, [0, 0])
+            counts = self._cell(action, week, _check_level(level), weight)
             counts[0] += right
             counts[1] += wrong
         for entry in state["alarms"]:

@@ -38,6 +38,7 @@ from grace_kp.calibrate._head import (
 )
 from grace_kp.calibrate._logistic import Logistic
 from grace_kp.calibrate._risk import LEVELS
+from grace_kp.calibrate._samples import json_form
 from grace_kp.confidence import PROFILES, ConfidenceScore, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates, write_whole
@@ -148,23 +149,33 @@ class CalibratedProfile:
         return _score(self.explain(known), factors)
 
     def mismatches(self, document: Trace) -> tuple[str, ...]:
-        """Return a sentence for each way in which a run differs from those the profile was fitted on: agent, model, tools, task domain.
+        """Return a sentence for each way in which a run differs from those the profile was fitted on: agent, model, tools, task domain. The
+        runs of its confidence in actions are compared, too.
 
         A name that is missing is a difference, too: of agents, models or tools in `fitted_on`, or of the agent or the model in the run where
         `fitted_on` has some. Profiles of earlier versions state no domains; those are not compared.
         """
         found = facts_of(document)
+        compared = [
+            ("the profile", kind, self.fitted_on.get(kind, found[kind] if kind == "domains" else None))
+            for kind in KINDS
+        ]
+        own = {} if self.action is None or self.action.fitted_on == self.fitted_on else self.action.fitted_on
+        # It compares the model of the agent itself.
+        compared += [
+            ("the confidence in actions", kind, own[kind]) for kind in KINDS if kind in own and kind != "models"
+        ]
         sentences = []
-        for kind, word in KINDS.items():
-            known = self.fitted_on.get(kind, found[kind] if kind == "domains" else None)
+        for what, kind, known in compared:
+            word = KINDS[kind]
             if not isinstance(known, list | tuple) or (kind == "agents" and not known):
-                sentences.append(f"the profile does not state which {kind} it was fitted on")
+                sentences.append(f"{what} does not state which {kind} it was fitted on")
             elif unknown := [name for name in found[kind] if name not in known]:
                 sentences.append(
-                    f"the {word} is now {listed(unknown, UNNAMED)}; the profile was fitted on {listed(known, UNNAMED)}"
+                    f"the {word} is now {listed(unknown, UNNAMED)}; {what} was fitted on {listed(known, UNNAMED)}"
                 )
             elif known and not found[kind] and kind != "tools":  # a run may not have called a tool yet
-                sentences.append(f"the {word} is not recorded; the profile was fitted on {listed(known, UNNAMED)}")
+                sentences.append(f"the {word} is not recorded; {what} was fitted on {listed(known, UNNAMED)}")
         return tuple(sentences)
 
     def was_fitted_on(self, trace: Trace) -> bool:
@@ -193,15 +204,19 @@ class CalibratedProfile:
     def with_thresholds(
         self, thresholds: Thresholds | None, promise: Mapping[str, Any] | None = None
     ) -> CalibratedProfile:
-        """Return the same profile with thresholds, and with what they promise. The promise keeps them, so that a file in which only they were
-        changed is refused."""
+        """Return the same profile with thresholds, and with what they promise. The promise keeps them and those of single tools, so that a file
+        in which only they were changed is refused."""
         if isinstance(promise, Mapping):
-            promise = {**promise, "thresholds": None if thresholds is None else thresholds.to_dict()}
+            tools = {} if self.action is None else json_form(self.action.thresholds)
+            stated = {"thresholds": None if thresholds is None else thresholds.to_dict()}
+            promise = {**promise, **stated, **({"tool_thresholds": tools} if tools else {})}
         return dataclasses.replace(self, thresholds=thresholds, promise=promise)
 
     def with_action(self, model: ActionModel | None) -> CalibratedProfile:
-        """Return the same profile with a confidence in single actions."""
-        return dataclasses.replace(self, action=model)
+        """Return the same profile with a confidence in single actions. Thresholds and a promise for that of before are dropped."""
+        changed = dataclasses.replace(self, action=model)
+        is_about_it = (self.promise or {}).get("unit") == "action" and model is not self.action
+        return changed.with_thresholds(None) if is_about_it else changed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form. Without a confidence in actions it is that of version 1, which earlier versions of the library read, too."""
@@ -340,6 +355,7 @@ class _Promise(_Open):
     delta: Share = 0.0
     moment: str = ""
     thresholds: dict[str, float | str] | None = None
+    tool_thresholds: dict[str, dict[str, float | str]] = Field(default_factory=dict)
 
 
 class _Profile(StrictFields):
@@ -388,6 +404,10 @@ def _check_thresholds(source: SourceFile, fields: _Profile) -> None:
     if promise is not None and (stated is None or promise.thresholds != stated):
         raise source.error(
             "must be those for which the promise was computed; fit again to change them", ("thresholds",)
+        )
+    if promise is not None and promise.tool_thresholds != (fields.action.thresholds if fields.action else {}):
+        raise source.error(
+            "must be those for which the promise was computed; fit again to change them", ("action", "thresholds")
         )
 
 

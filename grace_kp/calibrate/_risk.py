@@ -166,7 +166,7 @@ class RiskThresholds(JsonRecord):
 
     def _repr_html_(self) -> str:
         """Return the thresholds and their promise for a notebook."""
-        from grace_kp.calibrate._report import thresholds_html
+        from grace_kp.calibrate._html import thresholds_html
         from grace_kp.pages import notebook
 
         what = "actions" if self.promise == SELECTIVE else "runs"

@@ -49,6 +49,12 @@ def check_inside(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be above 0 and below 1 (got {value!r})")
 
 
+def check_seed(seed: Any) -> None:
+    """Refuse a seed that is not a whole number of at least 0."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be a whole number of at least 0 (got {seed!r:.60})")
+
+
 def units(name: str, values: Iterable[Any]) -> Floats:
     """Return numbers from 0 to 1 as an array of shape (n,)."""
     if not isinstance(values, np.ndarray):

@@ -244,7 +244,6 @@ class ConfidenceScore:
         return "low" if self.score >= 0.4 else "very_low"
 
     def _repr_html_(self) -> str:
-        """Return the confidence with its parts for a notebook."""
         from grace_kp.pages import confidence_html, notebook
 
         parts = confidence_html(

@@ -91,7 +91,6 @@ class Recommendation:
     """Reasons for caution, such as runs that are spread unevenly over the documents, or missing evidence."""
 
     def _repr_html_(self) -> str:
-        """Return the comparison for a notebook."""
         from grace_kp.pages import notebook
 
         chosen = "the variant" if self.choice == VARIANT else "the current best"

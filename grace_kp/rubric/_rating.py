@@ -319,7 +319,7 @@ class ModelRater:
     def prompt(self, document: Document, output: str, *, scope: str = "") -> Prompt:
         """Return the prompt for an output."""
         language = language_of(output) if self._language == "auto" else self._language
-        told = _TEXTS[language]
+        phrases = _TEXTS[language]
         key = "\n\n".join(
             f"{number}. ({problem.category}, {problem.severity}) {problem.key or problem.id}"
             for number, problem in enumerate(document.problems, 1)
@@ -328,10 +328,10 @@ class ModelRater:
         return fence_texts(
             "rubric",
             language,
-            f"{told['task']}\n\n{RULES[language]}\n\n{told['form']}",
+            f"{phrases['task']}\n\n{RULES[language]}\n\n{phrases['form']}",
             [(title, text) for title, text in texts if text or title == "findings"],
             version=VERSION,
-            titles=told["titles"],
+            titles=phrases["titles"],
             max_chars=2 * MAX_CHARS,
         )
 

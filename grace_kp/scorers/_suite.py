@@ -66,7 +66,6 @@ class SuiteReport:
         }
 
     def _repr_html_(self) -> str:
-        """Return the report for a notebook."""
         from grace_kp.pages import notebook
 
         return notebook(suite_html(self))

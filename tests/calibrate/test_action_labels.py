@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.calibrate._actions import recorded_features
 from grace_kp.store import open_store
@@ -83,6 +84,59 @@ def test_an_imported_trace_states_no_answers():
     assert {"no label": 1} == labelled(edited(), imported=True)
 
 
+def test_labels_that_an_older_version_took_from_a_file_do_not_count():
+    """It kept their sources, so they look like those of people here."""
+    imported = {"imported": True, "action_feedback": [label(by="ana"), label(source="import:f.jsonl")]}
+    assert {"label of another source": 1} == labelled(action(), **imported)
+    assert {"no label": 1} == labelled(action(), **imported | {"action_feedback": [label(by="ana")]})
+    assert (
+        0 == cal.replay([document("x", decisions=[action(level="silent", score=0.9)], **imported)], None).actions.right
+    )
+
+
+@pytest.mark.parametrize("level", ["silent", "notify"])
+def test_a_volunteered_label_of_an_action_that_ran_unasked_enters_no_promise(level):
+    """With no audit configured, nobody knows how many others it stands for. With a probability it does."""
+    ran = action(level=level, score=0.9)
+    assert [(True, "user", 1.0, False)] == labelled(ran, action_feedback=[label()])
+    assert [(True, "test", 4.0, True)] == labelled(ran, action_feedback=[label(source="test", probability=0.25)])
+    assert [(True, "user", 1.0, True)] == labelled(ran | {"level": "confirm"}, action_feedback=[label()])
+
+
+@pytest.mark.parametrize("junk", ["junk", {"outcome": "executed"}, {"action": 5}, None])
+def test_an_entry_that_cannot_be_read_shifts_no_label(junk):
+    """Decisions without an id are numbered with it, everywhere."""
+    pay, send = ({"action": name, "level": "silent", "score": 0.9, "outcome": "executed", "step": 0, "arguments": {name: 1}} for name in ("pay", "send"))  # fmt: skip
+    run = document("x", decisions=[junk, pay, send], action_feedback=[label(False, action="2")])
+    found = cal.action_labels([run])
+    assert [("pay", "2", 1)] == [(each.tool, each.id, each.position) for each in found.actions]
+    assert ("pay",) == cal.fit_actions(found).tools
+    assert [("pay", 0)] == [(each.action, each.label) for each in cal.replay([run], "recorded", cal.ReplayPolicy(thresholds=gk.Thresholds(1, 0.99, 0.98))).actions.first]  # fmt: skip
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
+        put(grace.store, document("x", decisions=[junk, pay, send]))
+        grace.feedback("kp:trace:x", True, action=3)
+        assert ["send"] == [each.tool for each in cal.action_labels(grace).actions]
+        with pytest.raises(ValueError, match="2 pay"):
+            grace.feedback("kp:trace:x", True, action=1)
+
+
+def replayed(run):
+    counted = cal.replay([run], "recorded").actions
+    return counted.right, counted.wrong
+
+
+def test_replays_count_the_label_that_counts():
+    """A rejection with a reason is one; a check does not displace a person's label of the run; a repeated decision has one label."""
+    person, check = {"correct": False, "source": "user", "by": "ana"}, label(source="check", program=True)
+    ran = action(level="confirm", score=0.5)
+    rejected = ran | {"outcome": "cancelled", "response": answer("cancel", user_input="wrong order")}
+    assert (0, 1) == replayed(document("x", decisions=[rejected], feedback=[person | {"correct": True}]))
+    assert (0, 1) == replayed(document("x", decisions=[ran], feedback=[person], action_feedback=[check]))
+    assert (1, 0) == replayed(document("x", decisions=[ran], action_feedback=[check]))
+    assert (1, 0) == replayed(document("x", decisions=[ran], feedback=[person], action_feedback=[label()]))
+    assert (0, 1) == replayed(document("x", decisions=[ran, ran], action_feedback=[label(False)]))
+
+
 def test_people_come_before_programs_and_both_before_checks():
     """An answer of a reviewer is a label of a person."""
     check, test = label(True, "check", program=True), label(True, "test", program=True)
@@ -120,6 +174,8 @@ def test_weights_follow_the_draw_of_the_action():
     assert [(True, "user", 4.0, True)] == labelled(action(**passed), action_feedback=[label(probability=0.25)])
     other = [action("b", **drawn), action(**passed)]
     assert {"no label": 1, "not drawn for the audit": 1} == labelled(*other, action_feedback=[label()])
+    check["by"] = None
+    assert [(True, "user", 1.0, False)] == labelled(action(level="silent", score=0.9), action_feedback=[check, label()])
     (found,) = cal.action_labels([document("x", decisions=[action(**drawn)], action_feedback=[label()])]).actions
     assert (32.0, 20.0) == (found.weight, found.fit_weight)
 
@@ -156,6 +212,32 @@ def test_runs_of_a_store_and_of_its_path(tmp_path):
     assert [] == cal.action_labels(store, domain="nowhere").actions
     with pytest.raises(ValueError, match="conditions such as domain"):
         cal.action_labels([], domain="x")
+
+
+def test_a_tree_of_runs_and_a_session_are_one_group():
+    """Also where the runs between are not labelled, or do not meet the conditions; a task id comes before a session."""
+
+    def nested(number, **fields):
+        around = {"parent": {"trace_id": f"kp:trace:{number - 1}", "call_id": "c"}} if number else {}
+        return document(str(number), decisions=[edited()] if number in (0, 3) else [], **(around | fields))
+
+    def groups(*runs):
+        return cal.action_labels([*runs]).groups
+
+    tree = [nested(number) for number in range(4)]
+    assert 1 == len(set(groups(*tree))) == len(set(groups(*tree[::-1])))
+    first, second, other = (document(name, decisions=[edited()], session=name[0]) for name in ("s1", "s2", "t1"))
+    assert ["session=s", "session=s", "session=t"] == groups(first, second, other)
+    assert ["session=s"] * 2 == groups(nested(0, session="s"), nested(1), nested(2), nested(3))
+    tasks = [document(name, decisions=[edited()], session=name, metadata={"task_id": 7}) for name in "ab"]
+    assert ["task_id=7"] * 2 == groups(*tasks)
+    loop = [nested(3), nested(0, parent={"trace_id": "kp:trace:3"})]
+    assert 2 == len(groups(*loop))
+
+    store = open_store("memory:")
+    put(store, *(nested(number, tags=[] if number in (1, 2) else ["kept"]) for number in range(4)))
+    found = cal.action_labels(store, tags=["kept"])
+    assert (2, 1) == (len(found.actions), len(set(found.groups)))
 
 
 def chat(*actions, **fields):

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from grace_kp.approvals import ApprovalState, RowQuery
 from grace_kp.pages import count_text, safe, visible
 from grace_kp.runtime import with_outcomes
-from grace_kp.store import action_name
+from grace_kp.store import named_decisions
 from grace_kp.trace import Links, run_timeline, run_title, run_tree, run_waterfall
 from grace_kp.trace.html import (
     as_json,
@@ -154,10 +154,8 @@ def run_page(request: Request) -> Response:
 
 def list_actions(trace: ReasoningTrace) -> list[tuple[DecisionRecord, str, Markup]]:
     """Return the gated actions of a run, each with its name in labels and its labels."""
-    names = [
-        (decision, action_name(decision.data, place)) for place, decision in enumerate(trace.decisions[:MAX_ACTIONS])
-    ]
-    return [(decision, name, trust_html(labels_of(trace.grace or {}, name))) for decision, name in names]
+    found = named_decisions(trace)[:MAX_ACTIONS]
+    return [(decision, name, trust_html(labels_of(trace.grace or {}, name))) for _, name, decision in found]
 
 
 def run_json(request: Request) -> Response:
