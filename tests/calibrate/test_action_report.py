@@ -55,6 +55,9 @@ def test_only_audited_labels_enter_the_promise():
         dataclasses.replace(none.profile.thresholds, confirm=math.inf),
     )
     assert ("every level is never, so gates would escalate every action",) == none.objections[-1:]
+    alone = cal.calibrate_actions(acted(120, is_audited=lambda number: False), PROMISE, per_tool=True)
+    assert none.notes == alone.notes
+    assert not any("for each tool alone" in note for note in alone.notes)
     assert [29, 11] == [level.more for level in none.levels] == list(none.promise.needed.values())
 
 
