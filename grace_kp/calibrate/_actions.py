@@ -363,6 +363,7 @@ def fit_actions(
     Raises:
         ValueError: the lengths differ, an action is not in its run, or a label or weight is unusable.
     """
+    entries: list[tuple[Any, str | int, float, float, Hashable]]
     if isinstance(runs, ActionLabels):
         if not labels is groups is weights is None:
             raise ValueError("ActionLabels state labels, groups and weights themselves: pass them alone")
@@ -392,7 +393,9 @@ def _entries_of(
             )
         grace = as_mapping(run.get("grace") if isinstance(run, Mapping) else run.grace)
         # A program that runs again decides on a call again. The last decision states its outcome.
-        names = {str(as_mapping(entry).get("id")): at for at, entry in enumerate(list_in(grace, "decisions"))}
+        names: dict[Any, int] = {
+            str(as_mapping(entry).get("id")): at for at, entry in enumerate(list_in(grace, "decisions"))
+        }
         actions = {names.get(action, action) for action in stated}
         if len(actions) < len(stated):
             raise ValueError(f"run {place} names an action twice, by its id and by its position")

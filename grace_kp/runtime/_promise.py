@@ -233,8 +233,8 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
         grace = (None if trace is None else trace.grace) or {}
         rank, action = precedence(label, grace.get("user")), label.get("action")
         if action is not None:
-            entries = grace.get("decisions")
-            places = enumerate(entries if isinstance(entries, list) else ())
+            decisions = grace.get("decisions")
+            places = enumerate(decisions if isinstance(decisions, list) else ())
             named = [each for place, each in places if isinstance(each, dict) and action_name(each, place) == action]
             grace = {**grace, "decisions": named[-1:]}  # a program that runs again decides again
         for name, value in monitors.items() if rank else ():

@@ -317,6 +317,20 @@ def test_a_file_of_chats_lists_its_actions(tmp_path):
     assert {"label of another source": 2, "no label": 1} == dict(cal.action_labels(path, "user").left_out)
 
 
+def test_a_file_may_state_no_label_that_cannot_be_used_and_no_call_twice(tmp_path):
+    """Words count as in other labels; anything else is counted as unusable, and a run that lists a call twice is left out."""
+    path = tmp_path / "actions.jsonl"
+    for right, expected in ((2, "unusable label"), ("yes please", "unusable label"), ({}, "unusable label"), (None, "no label")):  # fmt: skip
+        path.write_text(json.dumps(chat(listed(0, right))))
+        assert {expected: 1} == dict(cal.action_labels(path).left_out)
+    path.write_text(json.dumps(chat(listed(0, "passed"))))
+    assert [True] == cal.action_labels(path).labels
+    path.write_text(json.dumps(chat(listed(0, 1), listed(0, 0))))
+    assert {"unreadable": 1} == dict(cal.action_labels(path).left_out)
+    (problem,) = cal.read_actions(path)
+    assert "listed twice" in str(problem)
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["message", "call", "name", "right"]), inner, max_size=4), max_leaves=8))  # fmt: skip
 def test_anything_else_under_actions_leaves_the_run_out_or_without_labels(tmp_path_factory, listing):
     """A file of another program may hold anything there."""

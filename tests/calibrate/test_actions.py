@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from grace_kp import calibrate as cal
 from grace_kp.calibrate import ActionModel, fit_action_features
-from grace_kp.calibrate._actions import MODELLED, recorded_features
+from grace_kp.calibrate._actions import MODELLED, NO_ARGUMENTS, recorded_features
 from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, ActionFeatures, ActionHistory, RecordedRun, Thresholds
+from tests.calibrate.examples import acted
 from tests.exhaustive import examples
 
 CALL = {"reservation_id": "AB1234", "amount": 120}
@@ -495,11 +496,56 @@ def test_groups_and_weights_are_those_of_the_runs():
         ([{4: True}] * 30, {}, "has no action 4"),
         ([{0: 7}] * 30, {}, r"labels\[0\] must be a number from 0 to 1"),
         ([{0: None}] * 30, {}, "no labelled actions"),
+        ([{0: True, f"d{number}.0": False} for number in range(30)], {}, "run 0 names an action twice"),
+        (LABELS, {"seed": -1}, "seed must be a whole number of at least 0"),
     ],
 )
 def test_labels_of_actions_that_cannot_be_used_give_an_error(labels, options, message):
     with pytest.raises(ValueError, match=message):
         cal.fit_actions(RUNS, labels, **options)
+
+
+def test_runs_may_come_from_an_iterator_and_weights_from_an_array():
+    model = cal.fit_actions(iter(RUNS), LABELS, weights=np.ones(30))
+    assert model.rates == cal.fit_actions(RUNS, LABELS).rates
+
+
+def test_labelled_actions_are_passed_alone():
+    """They state everything else; a list of traces is none."""
+    labelled = acted(60)
+    for options in ({"labels": [{}]}, {"groups": ["a"]}, {"weights": [1.0]}):
+        with pytest.raises(ValueError, match="pass them alone"):
+            cal.fit_actions(labelled, **options)
+    with pytest.raises(TypeError, match="must be what action_labels returns"):
+        cal.calibrate_actions(next(iter(labelled)), cal.Promise(risks={"silent": 0.1}, unit="action"))
+
+
+def test_a_labelled_action_that_is_not_recorded_as_a_whole_is_left_out_and_counted():
+    """As `calibrate_actions` does it."""
+    labelled = acted(60)
+    entries = labelled.actions[0].trace.grace["decisions"]
+    entries[0]["hidden"] = {"order": 4}
+    model = cal.fit_actions(labelled)
+    assert 119 == sum(model.counts.values())
+    assert {"no label": 3, NO_ARGUMENTS: 1} == model.fitted_on["left_out"]
+    assert 1 == cal.calibrate_actions(labelled, cal.Promise(risks={"silent": 0.1}, unit="action")).sample["left_out"][NO_ARGUMENTS]  # fmt: skip
+
+
+def test_a_decision_that_was_made_again_is_the_last_one():
+    """As labels of a store name it, so its arguments are those that count."""
+    runs = [run_of(number, 2) for number in range(30)]
+    for number, run in enumerate(runs):
+        first, second = run["grace"]["decisions"]
+        second["id"], first["action"] = first["id"], f"first {number}"
+    assert ("pay",) == cal.fit_actions(runs, [{f"d{number}.0": True} for number in range(30)]).tools
+
+
+def test_actions_of_a_session_or_a_tree_of_runs_are_one_task():
+    """Unless groups are stated."""
+    runs = [run_of(number) for number in range(30)]
+    for number, run in enumerate(runs):
+        run["grace"] |= {"session": f"s{number % 10}"} if number < 20 else {"parent": {"trace_id": f"t{number - 1}"}}
+    assert 10 == cal.fit_actions(runs, LABELS).fitted_on["tasks"]
 
 
 def test_a_description_names_the_largest_contributions():
