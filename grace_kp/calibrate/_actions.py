@@ -402,7 +402,8 @@ def _entries_of(
         task = unit_of(run, known.get) if groups is None else groups[place]
         for action, label in stated.items():
             if label is not None:
-                yield run, names.get(action, action), label, weight, task
+                key: Any = names.get(action, action)
+                yield run, key, label, weight, task
 
 
 def features_of(labelled: ActionLabels) -> tuple[list[LabelledAction], list[ActionFeatures], dict[str, int]]:
