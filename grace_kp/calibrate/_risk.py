@@ -365,10 +365,11 @@ def _order_levels(found: Mapping[str, float]) -> Thresholds:
 
 def _lacking(level: str, n: int, risk: float, delta: float, more: int | None) -> str:
     fewest = fewest_without_error(risk, delta)
-    if more == fewest - n:
+    if n < fewest and more is not None:
+        about = "" if more == fewest - n else "with the errors of this sample, about "
         return (
             f"{level} is never used: a risk of {risk:g} needs at least {fewest:,} labels, all of them correct; "
-            f"{more:,} more than there are."
+            f"{about}{more:,} more than there are."
         )
     if more is None:
         return (

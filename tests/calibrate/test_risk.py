@@ -94,7 +94,7 @@ def test_few_labels_foretell_by_their_errors_too(right, wrong, more, promise):
 def test_an_error_among_few_labels_costs_more_than_one_label():
     found = cal.risk_thresholds([0.9] * 20, [True] * 19 + [False], {"silent": 0.1})
     assert found.more["silent"] > found.levels[0].needed - 20
-    assert "About" in found.notes[-1]
+    assert "with the errors of this sample, about" in found.notes[-1]
 
 
 def test_labels_that_cannot_help():
