@@ -381,7 +381,7 @@ def fit_actions(
 
 def _entries_of(
     runs: Sequence[Trace], labels: Sequence[Any] | None, groups: Sequence[Hashable] | None, weights: Any
-) -> Iterator[tuple[Any, str | int, float, float, Hashable]]:
+) -> Iterator[tuple[Any, Any, float, float, Hashable]]:
     """Yield run, action, label, weight and task of each labelled action."""
     labels, weights = labels or [None] * len(runs), [1.0] * len(runs) if weights is None else weights
     check_lengths("run", len(runs), labels=labels, groups=groups, weights=weights)
@@ -393,7 +393,7 @@ def _entries_of(
             )
         grace = as_mapping(run.get("grace") if isinstance(run, Mapping) else run.grace)
         # A program that runs again decides on a call again. The last decision states its outcome.
-        names: dict[Any, int] = {
+        names: dict[str, Any] = {
             str(as_mapping(entry).get("id")): at for at, entry in enumerate(list_in(grace, "decisions"))
         }
         actions = {names.get(action, action) for action in stated}
