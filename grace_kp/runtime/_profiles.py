@@ -32,7 +32,7 @@ from grace_kp.settings import is_profile_path
 from grace_kp.trace import describe_error, redact_text, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from grace_kp.confidence import ActionFeatures, ConfidenceFactors, Profile, RunEvidence
     from grace_kp.gating import Basis, Rules, RunConfidence, ShadowAssessment
@@ -100,12 +100,16 @@ class ProfileInUse:
         can_judge = callable(getattr(self.learned, "action_confidence", None))
         return getattr(self.learned, "action", None) if can_judge else None
 
-    def thresholds_for(self, action: str, levels: Collection[str] = LEVELS) -> Thresholds:
-        """Return the thresholds of an action: at these levels those that a learned profile has for it, where it has some."""
+    def thresholds_for(self, action: str, origins: Mapping[str, str] = MappingProxyType({})) -> Thresholds:
+        """Return the thresholds of an action. Those that a learned profile has for it replace its own for all, and raise the defaults; what is
+        stated elsewhere holds."""
         own = getattr(self.action, "thresholds", None) or {}
         stated, lowest = {}, 0.0
         for level in reversed(LEVELS) if action in own else ():
-            found = getattr(own[action] if level in levels else self.thresholds, level)
+            found, of_all = getattr(own[action], level), getattr(self.thresholds, level)
+            origin = origins.get(level, "profile ")
+            if not origin.startswith("profile "):
+                found = max(found, of_all) if origin == "default" else of_all
             stated[level] = lowest = max(found, lowest)
         return replace(self.thresholds, **stated)
 
@@ -395,8 +399,7 @@ class ProfileSet:
 
     def thresholds_for(self, action: str) -> Thresholds:
         """Return the thresholds of an action. What a learned profile has for it gives way to what is stated for the whole runtime."""
-        levels = [level for level in LEVELS if self.origins.get(level, "default").startswith("profile ")]
-        return self.main.thresholds_for(action, levels)
+        return self.main.thresholds_for(action, {**dict.fromkeys(LEVELS, "default"), **self.origins})
 
     @property
     def in_use(self) -> list[ProfileInUse]:
