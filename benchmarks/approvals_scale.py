@@ -30,9 +30,12 @@ from typing import TYPE_CHECKING, Any
 from _measure import figure, flags, machine, median_seconds, print_table
 
 import grace_kp as gk
+import grace_kp.calibrate as cal
+from grace_kp.calibrate._actions import MODELLED
+from grace_kp.confidence import LOWERING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 PENDING = 10_000
 ACTIONS = 30
@@ -361,22 +364,43 @@ def gates(folder: Path) -> dict[str, float]:
     for steps in (10, 1_000):
         spent[f"a later one in a run of {steps:,} searches"] = long(steps)
         spent[f"a later one in a nested run of {steps:,} searches"] = nested(steps)
+    judging = gk.Grace(store="memory:", reviewer=None, evaluator=None, embedder=None, profile=profile_of_actions())
     for steps in (20, 200, 1_000):
         plain_gate, with_alarms = warm_gates(grace, steps)
+        (judged,) = warm_gates(judging, steps, ["none"])
         spent[f"silent gate in a run of {steps:,} steps"] = plain_gate
         spent[f"the same with warm alarms, {with_alarms / plain_gate:.2f} times as long"] = with_alarms
+        spent[f"the same with `profile.action`, {judged / plain_gate:.2f} times as long"] = judged
     if inbox is not None:
         spent.update(inbox_gates(grace, inbox))
     grace.close()
+    judging.close()
     return spent
+
+
+def profile_of_actions() -> cal.CalibratedProfile:
+    """Return a profile that judges single actions, and was fitted on runs like those of `warm_gates`."""
+    weights = {name: [0.0, 3.0, 0.0, 1.0, -0.2] for name in MODELLED if name in LOWERING}
+    regression = {
+        "intercept": 4.0, "features": weights, "tools": {"send": 0.0}, "models": {"": 0.0},
+        "calibration": {"slope": 1.0, "offset": 0.0},
+    }  # fmt: skip
+    stated = {"repeat_rate": 0.9, "gain": 0.1, "reason": "", "thresholds": {}, "fitted_on": {}}
+    model = cal.ActionModel.from_dict(
+        {"rates": {"send": 0.9}, "counts": {"send": 90}, "models": [""], "regression": regression, **stated}
+    )
+    fitted_on = {"agents": ["kp:agent:agent"], "models": [], "tools": ["read", "send"]}
+    promise = {"kind": "selective", "risks": {"silent": 0.1}, "moment": "action", "unit": "action"}
+    profile = cal.CalibratedProfile(fitted_on=fitted_on, action=model)
+    return profile.with_thresholds(gk.Thresholds(0.6, 0.4, 0.2), promise)
 
 
 CALLS = 30
 """Gated calls that are timed one by one: each adds its arguments to what later ones look up."""
 
 
-def warm_gates(grace: gk.Grace, steps: int) -> tuple[float, float]:
-    """Return microseconds per call of a silent gate without and with alarms, in one run that has read results of 1 KB."""
+def warm_gates(grace: gk.Grace, steps: int, chosen: Sequence[Any] = ("none", ("beside", "nowhere"))) -> list[float]:
+    """Return microseconds per call of a silent gate with each choice of alarms, in one run that has read results of 1 KB."""
 
     @grace.tool
     def read(n: int) -> dict[str, object]:
@@ -385,7 +409,7 @@ def warm_gates(grace: gk.Grace, steps: int) -> tuple[float, float]:
     def send(to: str, order: str) -> str:
         return to
 
-    chosen = ("none", ("beside", "nowhere"))  # the same call again would raise `repeat`
+    # the same call again would raise `repeat`
     subjects = [grace.gate(unmeasured="silent", alarms=alarms, name="send")(send) for alarms in chosen]
 
     @grace.agent(objective="Answer the customers")
@@ -402,8 +426,7 @@ def warm_gates(grace: gk.Grace, steps: int) -> tuple[float, float]:
             spent.append(statistics.median(times))
         return spent
 
-    without, with_alarms = agent()
-    return without * 1e6, with_alarms * 1e6
+    return [seconds * 1e6 for seconds in agent()]
 
 
 def inbox_gates(grace: gk.Grace, inbox: Any) -> dict[str, float]:

@@ -35,6 +35,7 @@ from grace_kp.cli._output import ask, clean, console, put_json, say_error
 from grace_kp.cli._page import put_text
 from grace_kp.errors import ApprovalError, ChangedSinceShown, EditRefused
 from grace_kp.pages import APPROVAL_STATES
+from grace_kp.trace import refuse_constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -314,16 +315,12 @@ def _value(approval: Approval, name: str, text: str) -> Any:
 
 def _json(approval: Approval, name: str, text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         raise EditRefused(
             f'{name} must be JSON, such as 20, true or ["a"]; a string needs quotes: {name}:=\'"text"\'; not {text!r:.60}',
             approval_id=approval.id,
         ) from None
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)
 
 
 def _kinds(schema: Mapping[str, Any], name: str) -> set[str]:
@@ -335,9 +332,7 @@ def _kinds(schema: Mapping[str, Any], name: str) -> set[str]:
     branches = declared.get("anyOf")
     options = [declared, *(branches if isinstance(branches, list) else ())]
     found = [option.get("type") for option in options if isinstance(option, dict)]
-    return {
-        kind for kinds in found for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)
-    }
+    return {kind for each in found for kind in (each if isinstance(each, list) else [each]) if isinstance(kind, str)}
 
 
 def with_values(approval: Approval, changes: Mapping[str, Any]) -> Approval:

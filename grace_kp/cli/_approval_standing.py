@@ -73,9 +73,8 @@ def list_standing(
         left = span_text(entry.until - now) if entry.until > now else "over"
         left = "ended" if entry.ended else "not in force" if entry.id in lapsed else left
         by = "-" if entry.granted_by is None else entry.granted_by.name
-        rows.add(
-            clean(entry.id), entry.action, "; ".join(_constraints(entry)), left, f"{entry.used} of {entry.uses}", by
-        )
+        constraints, used = "; ".join(_constraints(entry)), f"{entry.used} of {entry.uses}"
+        rows.add(clean(entry.id), entry.action, constraints, left, used, by)
     rows.print(out)
 
 

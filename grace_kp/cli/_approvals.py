@@ -175,13 +175,11 @@ def _put_footer(
         put_text(out, f"nothing is pending in {describe_store(store)}\n{hint}")
     else:
         more = f" of {count:,}; --limit shows more" if len(found) == limit < count else " pending"
-        put_text(
-            out, f"{len(found):,}{more}; `grace-kp approvals show ID` shows all of a request, `approve ID` decides it"
-        )
+        hint = "`grace-kp approvals show ID` shows all of a request, `approve ID` decides it"
+        put_text(out, f"{len(found):,}{more}; {hint}")
     if approved:
-        put_text(
-            out, f"{approved:,} approved and not yet started: `grace-kp approvals list --state approved --state edited`"
-        )
+        command = "grace-kp approvals list --state approved --state edited"
+        put_text(out, f"{approved:,} approved and not yet started: `{command}`")
     if unknown:
         put_text(out, f"{unknown:,} with an unknown outcome; settle them with `reconcile`: `grace-kp approvals list --state unknown`", style="red")  # fmt: skip
 
@@ -295,9 +293,8 @@ def work(
     worker = ApprovalWorker(_runtimes(load_module(module, "work")), as_json=as_json)
     with _stopping(worker):
         if not once and sys.stderr.isatty():
-            sys.stderr.write(
-                f"executing approved actions of {clean(module)}; Ctrl-C ends it after the current action\n"
-            )
+            ends = "Ctrl-C ends it after the current action"
+            sys.stderr.write(f"executing approved actions of {clean(module)}; {ends}\n")
         worker.run(once=once)
     if once and worker.failed:
         raise typer.Exit(1)
@@ -352,15 +349,11 @@ class ApprovalWorker:
         self._say(approval, "taken up")
         try:
             self._runtimes[place].approvals.execute(approval.id)
-        except AlreadyDecided as error:
-            self._say(
-                approval, "not carried out", str(error)
-            )  # another worker was first, or the approval was withdrawn
+        except (AlreadyDecided, ActionNotApproved) as error:  # also where another worker was first
+            self._say(approval, "not carried out", str(error))
         except ApprovalError as error:
             self._others.add((place, approval.id))
             self._say(approval, "left to others", str(error))
-        except ActionNotApproved as error:
-            self._say(approval, "not carried out", str(error))
         except Exception as error:  # noqa: BLE001 — a user's action may raise anything, and the next one must still run
             self.failed += 1
             self._say(approval, "failed", ": ".join(describe_error(error, 400)))
@@ -369,9 +362,8 @@ class ApprovalWorker:
 
     def _say(self, approval: Approval, outcome: str, note: str = "") -> None:
         if self._as_json:
-            put_jsonl(
-                [{"at": time.time(), "id": approval.id, "action": approval.action, "outcome": outcome, "note": note}]
-            )
+            stated = {"id": approval.id, "action": approval.action, "outcome": outcome, "note": note}
+            put_jsonl([{"at": time.time(), **stated}])
             return
         text = f"{moment_text(time.time())}  {outcome:<8}  {id_text(approval.id)}  {call_text(approval)}"
         sys.stdout.write(f"{text}{f'  {clean(note)}' if note else ''}\n")

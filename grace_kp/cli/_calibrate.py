@@ -98,9 +98,8 @@ def calibrate(
     if per_tool and not actions:
         raise ValueError("--per-tool needs --actions: labels of runs do not say which tool was wrong")
     if label is not None and actions:
-        raise ValueError(
-            "--label names a field that states whether a run was right; with --actions, labels of actions count"
-        )
+        field = "--label names a field that states whether a run was right"
+        raise ValueError(f"{field}; with --actions, labels of actions count")
     check_writable(out, report)
     unreadable = Unreadable()
     accepted = None if sources is None else [name.strip() for name in sources.split(",") if name.strip()]
@@ -268,9 +267,8 @@ def _put_tools(out: Console, found: Calibration) -> None:
         )
         put(out, "")
     clear = [each for each in found.predictors if each.clearness > 0]
-    put_text(
-        out, f"What predicts errors: {len(clear):,} of {len(found.predictors):,} features have an interval without 1."
-    )
+    share = f"{len(clear):,} of {len(found.predictors):,} features"
+    put_text(out, f"What predicts errors: {share} have an interval without 1.")
     for predictor in clear[:MAX_ROWS]:
         put_text(out, clean(str(predictor)), indent=2)
     put(out, "")
@@ -286,9 +284,8 @@ def _put_sample(out: Console, found: Calibration, unreadable: Unreadable) -> Non
     left_out += [f"{unreadable.count:,} unreadable"] if unreadable.count else []
     if left_out:
         put_field(out, "left out", clean(", ".join(left_out)), label=LABEL)
-    put_field(
-        out, "fitted on", f"{sample[f'fitted_{nouns}']:,} {nouns} of {sample['fitted_tasks']:,} tasks", label=LABEL
-    )
+    fitted = f"{sample[f'fitted_{nouns}']:,} {nouns} of {sample['fitted_tasks']:,} tasks"
+    put_field(out, "fitted on", fitted, label=LABEL)
     others = "other tasks" if sample["holdout"] else "tasks by cross-validation"
     assessed = f"{sample[f'assessed_{nouns}']:,} {nouns} of {sample['assessed_tasks']:,} {others}"
     when = "before an action" if found.promise.moment == "action" else "at the end"

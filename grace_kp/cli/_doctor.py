@@ -200,9 +200,8 @@ def _examine_store(settings: Settings, problems: list[str]) -> tuple[dict[str, A
             problems.append(f"less than 100 MB of disk are free for {file}")
         waiting = RescueFiles(file).waiting()  # runs that processes could not write before they ended
         described["rescued"] = {"files": waiting.files, "runs": waiting.runs} if waiting.files else None
-        problems += [
-            f"rescue file {reason}; its runs are not in the store: move or delete it" for reason in waiting.unusable
-        ]
+        todo = "its runs are not in the store: move or delete it"
+        problems += [f"rescue file {reason}; {todo}" for reason in waiting.unusable]
     return {name: value for name, value in described.items() if name not in PARTS or value}, newest
 
 

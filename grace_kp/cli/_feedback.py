@@ -88,23 +88,17 @@ def feedback(
 def _label(store: Store, name: str, correct: str, stated: dict[str, Any], action: str | None, *, as_json: bool) -> None:
     import json
 
-    from grace_kp.runtime import (
-        add_feedback,
-        audit_problem,
-        feedback_entry,
-        mark_action,
-        resolve_action,
-        stated_correct,
-    )
+    from grace_kp.runtime import add_feedback, feedback_entry, mark_action, resolve_label, stated_correct
 
     label: Any = stated_correct(correct)
     if isinstance(label, str):
         raise ValueError(f"the label must be correct, wrong, or a number from 0 to 1 (got {label!r:.60})")
     mark_action(feedback_entry("kp:trace:checked-before-the-look-up", label, **stated), action)
-    entry = resolve_action(store, mark_action(feedback_entry(find(store, name).id, label, **stated), action))
-    problem = audit_problem(store, entry)
-    if problem:
-        raise ValueError(problem.replace("probability=…", "--probability"))
+    entry = mark_action(feedback_entry(find(store, name).id, label, **stated), action)
+    try:
+        entry = resolve_label(store, entry)
+    except ValueError as error:
+        raise ValueError(str(error).replace("probability=…", "--probability")) from None
     if add_feedback(store, [entry]):
         raise GraceError(f"no trace {name!r}: it has just been deleted")
     document = {"trace_id": entry.trace, **json.loads(entry.data)}

@@ -226,9 +226,8 @@ def change_inbox(url: str | None) -> Iterator[CommandInbox]:
                 try:
                     settings = Settings.load()
                     for receiver in webhooks_of(settings.webhook_url, settings.approval_link, os.environ):
-                        Delivery(inbox.tables, receiver, after=before).close(
-                            NOTIFY_SECONDS
-                        )  # reports failed deliveries
+                        # It reports failed deliveries.
+                        Delivery(inbox.tables, receiver, after=before).close(NOTIFY_SECONDS)
                 except GraceError as error:
                     say_error(f"the change was stored, but no notification was sent: {error}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -157,15 +158,11 @@ def _summarise(documents: list[dict[str, Any]], unreadable: Unreadable) -> None:
     if solved and failed:
         means = f"successful {statistics.fmean(solved):.3f}, failed {statistics.fmean(failed):.3f} on average"
         put_field(out, "", means)
-    confidences = [document["outcome"]["confidence"] for document in documents]
-    put_field(
-        out, "confidence", f"mean {statistics.fmean(confidences):.3f}  median {statistics.median(confidences):.3f}"
-    )
-    applied = [name for document in documents for name in document["grace"]["value"]["overrides"]]
+    figures = [document["outcome"]["confidence"] for document in documents]
+    put_field(out, "confidence", f"mean {statistics.fmean(figures):.3f}  median {statistics.median(figures):.3f}")
+    applied = Counter(name for document in documents for name in document["grace"]["value"]["overrides"])
     if applied:
-        counts = (
-            f"{penalty_text(name)} in {count_text(applied.count(name), 'run')}" for name in dict.fromkeys(applied)
-        )
+        counts = (f"{penalty_text(name)} in {count_text(count, 'run')}" for name, count in applied.items())
         put_field(out, "rules", ", ".join(counts))
     put_field(out, "novelty", "0.5 throughout: not measured, because this command uses no embedder")
 

@@ -77,11 +77,8 @@ def _role(name: str) -> Role:
 
 def _put_token(token: str, name: str, role: Role) -> None:
     put(console(), token)
-    use = (
-        "Programs send it to the API in the header"
-        if role.value == "agent"
-        else ("Enter it on the login page; programs send it to the API in the header")
-    )
+    place = "" if role.value == "agent" else "Enter it on the login page; "
+    use = f"{place}{'p' if place else 'P'}rograms send it to the API in the header"
     put_text(
         console(stderr=True),
         f"Store this token now: it is shown once, and the store keeps only its hash. {use} `Authorization: Bearer TOKEN`. "
@@ -106,10 +103,7 @@ def add(
 
 
 @users.command("list")
-def list_users(
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def list_users(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """List the accounts with their roles."""
     with _accounts(store) as accounts:
         found, seen = accounts.all(), accounts.seen()

@@ -344,11 +344,10 @@ def _answer(response: dict[str, Any], entry: dict[str, Any]) -> str:
 
 
 def _approval(approval: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    words = f"{approval.pop('id')}, {approval.pop('state', 'of unknown state')}"
+    take = approval.pop
+    words = f"{take('id')}, {take('state', 'of unknown state')}"
     if approval.get("by"):
-        words += (
-            f" by {approval.pop('by')} ({approval.pop('identity', 'stated')}, {approval.pop('channel', 'unknown')})"
-        )
+        words += f" by {take('by')} ({take('identity', 'stated')}, {take('channel', 'unknown')})"
     yield "approval", clean(words)
     if outcome := outcome_text(approval):
         del approval["now"]

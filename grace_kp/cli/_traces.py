@@ -259,9 +259,8 @@ def _runs_in(source: Any, name: str, *, domain: str | None) -> Iterator[FileRun 
 
     with tempfile.SpooledTemporaryFile(MAX_BATCH_BYTES) as copy:
         first: Any = name
-        if name == "-" or not (
-            isinstance(source, str) or Path(name).is_file()
-        ):  # a pipe can be read only once, so its content is copied
+        # A pipe can be read only once, so its content is copied.
+        if name == "-" or not (isinstance(source, str) or Path(name).is_file()):
             stream = getattr(sys.stdin, "buffer", sys.stdin) if name == "-" else source
             shutil.copyfileobj(stream, copy)
             first = source = SimpleNamespace(read=copy.read, fileno=stream.fileno)

@@ -251,7 +251,8 @@ class LearnedProfile(Profile, Protocol):
     (mappings for people), `digest` (a string that identifies the content, recorded by gates), and `mismatches(document)`, which returns
     sentences about how a run differs from the runs that the profile was learned from. Before a gated action, the last entry of
     `grace.decisions` in that document names the action. A profile with an `action` that is not None judges single actions at gates, by
-    `action_confidence(features, factors)`; `action` has `thresholds` by tool and `mismatches(features)`. Gates rely on a profile without this method in any run,
+    `action_confidence(features, factors)`; `action` has `thresholds` by tool and `mismatches(features)`. Before an action, it compares a
+    document that holds only names: agent, domain, and each tool and model once. Gates rely on a profile without this method in any run,
     unless its `fitted_on` is empty.
     """
 

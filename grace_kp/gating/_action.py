@@ -175,9 +175,8 @@ class GatedAction:
         try:
             return self.signature.bind(*whole.args, **whole.kwargs)
         except TypeError as error:
-            hint = (
-                f"; pass ignored parameters with arguments={{...}}: {', '.join(terms.ignore)}" if terms.ignore else ""
-            )
+            names = ", ".join(terms.ignore)
+            hint = f"; pass ignored parameters with arguments={{...}}: {names}" if names else ""
             raise refuse(f"{error}{hint}") from error
 
     def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Steps[Outcome]:

@@ -386,9 +386,8 @@ class Terms:
         injected: Iterable[str] = (),
     ) -> Terms:
         """Return the terms of an action."""
-        ignore = tuple(
-            dict.fromkeys([*_parameters("ignore", stated.get("ignore"), signature, hidden), *sorted(injected)])
-        )
+        ignored = _parameters("ignore", stated.get("ignore"), signature, hidden)
+        ignore = tuple(dict.fromkeys([*ignored, *sorted(injected)]))
         sealed = _parameters("sealed", stated.get("sealed"), signature, hidden)
         if both := sorted({*ignore} & {*sealed}):
             raise GateError(

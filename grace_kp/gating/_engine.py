@@ -356,10 +356,8 @@ def _consent_from(
     if action is InterventionAction.INPUT:
         words = response.user_input or ""
         case.entry.state("redirected")
-        message = f"{who} answered instead of running {case.action}: {words}"
-        error = ActionRedirected(
-            message, user_input=words, decision=request.decision, request=request, response=response
-        )
+        text = f"{who} answered instead of running {case.action}: {words}"
+        error = ActionRedirected(text, user_input=words, decision=request.decision, request=request, response=response)
         raise _keep_refusal(case, error)
     if action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
         why = f": {response.user_input}" if response.user_input else ""
@@ -390,9 +388,8 @@ def _find_held_error(case: GatedCall, refusal: HeldRefusal | None) -> Exception 
     except NotCheckable:
         return None  # it is refused where a person would have to be asked about it
     stated = {name: refusal.entry[name] for name in (*DECIDED, *FACTS) if name in refusal.entry}
-    case.entry.fields.update(
-        stated, problem="an earlier refusal holds: nothing else was recorded in the run since then"
-    )
+    problem = "an earlier refusal holds: nothing else was recorded in the run since then"
+    case.entry.fields.update(stated, problem=problem)
     case.entry.state(refusal.entry["outcome"])
     case.scope.keep(refusal)
     return copy(refusal.error)

@@ -192,9 +192,7 @@ class Inquiry:
             "groups": list(now.groups),
             "quorum": now.quorum,
             # As strings: a threshold may be infinite, which JSON cannot hold.
-            "thresholds": {
-                field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)
-            },
+            "thresholds": {each.name: str(getattr(thresholds, each.name)) for each in dataclasses.fields(thresholds)},
         }
         own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
         # The inbox removes secrets and strings of sealed arguments from the other fields.

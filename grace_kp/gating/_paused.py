@@ -233,19 +233,14 @@ class Questions(SharedEntry):
     def ask(self, number: int, digests: list[str]) -> list[str]:
         """Keep that a question is being asked, and return the digests that were kept first."""
 
-        def append(kept: dict[str, Any]) -> dict[str, Any]:
-            return kept if number < len(kept["shown"]) else {**kept, "shown": [*kept["shown"], digests]}
-
-        shown = self._change("ask", append)["shown"]
+        shown = self._change(
+            "ask", lambda kept: kept if number < len(kept["shown"]) else {**kept, "shown": [*kept["shown"], digests]}
+        )["shown"]
         return list(shown[number]) if number < len(shown) else digests
 
     def put(self, number: int, digests: list[str]) -> None:
         """Keep the digests of a question, and drop the questions after it."""
-
-        def replace_from(kept: dict[str, Any]) -> dict[str, Any]:
-            return {**kept, "shown": [*[*kept["shown"], *[None] * number][:number], digests]}
-
-        self._change("ask", replace_from)
+        self._change("ask", lambda kept: {**kept, "shown": [*[*kept["shown"], *[None] * number][:number], digests]})
 
     def _change(self, verb: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         """Apply a change. If another run has written meanwhile, apply the change to its result."""

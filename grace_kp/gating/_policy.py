@@ -79,9 +79,7 @@ def _fold(name: str) -> str:
 def looks_like(stated: str, name: str) -> bool:
     """Return whether an action only looks like the name of a policy: two of their `skeletons` match, and the names do not."""
     match = fnmatch.fnmatchcase if is_glob(stated) else str.__eq__
-    return not matches(stated, name) and any(
-        match(seen, other) for other in skeletons(stated) for seen in skeletons(name)
-    )
+    return not matches(stated, name) and any(match(seen, own) for own in skeletons(stated) for seen in skeletons(name))
 
 
 def is_equal_loosely(stated: str, name: str) -> bool:
@@ -211,9 +209,8 @@ class Policy:
     def __post_init__(self) -> None:
         if self.unmeasured is not None:
             if str(self.unmeasured) not in UNMEASURED:
-                raise ValueError(
-                    f"unmeasured must be one of {', '.join(UNMEASURED)}, or None, not {self.unmeasured!r:.60}"
-                )
+                levels = ", ".join(UNMEASURED)
+                raise ValueError(f"unmeasured must be one of {levels}, or None, not {self.unmeasured!r:.60}")
             object.__setattr__(self, "unmeasured", str(self.unmeasured))
         object.__setattr__(self, "alarms", alarm_names(self.alarms))
         if self.floor is not None:
@@ -242,9 +239,8 @@ class Policy:
             return value
         if isinstance(value, dict):
             if not value or None in value.values() or not {*value} <= {"floor", "unmeasured"}:
-                raise ValueError(
-                    f"a table of a policy has floor, unmeasured or both, not {', '.join(map(str, value))!r:.60}"
-                )
+                names = ", ".join(map(str, value))
+                raise ValueError(f"a table of a policy has floor, unmeasured or both, not {names!r:.60}")
             return cls(**value)
         if value is None or isinstance(value, str):
             return cls(floor=value)
@@ -427,9 +423,7 @@ class PolicySet:
     def unmatched(self, names: Iterable[str] = ()) -> dict[str, str | None]:
         """Return the entries that match none of these actions, or of those looked up so far, each with the nearest one, if any is near."""
         known = sorted({*names, *self._stated})
-        return {
-            stated: nearest(stated, known) for stated in self.names if not any(matches(stated, name) for name in known)
-        }
+        return {entry: nearest(entry, known) for entry in self.names if not any(matches(entry, name) for name in known)}
 
     def _warn(self, about: str, message: str) -> None:
         if about not in self._warned and len(self._warned) < MOST_NAMES:

@@ -410,9 +410,7 @@ def changed_arguments(approval: Approval) -> list[str]:
     asked = approval.asked
     if asked is None:
         return []
-    now, before = (
-        {name: flat(view(value).root) for name, value in held.items()} for held in (approval.arguments, asked)
-    )
+    now, before = ({name: flat(view(item).root) for name, item in held.items()} for held in (approval.arguments, asked))
     return [name for name in {**now, **before} if now.get(name) != before.get(name)]
 
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import UNSETTLED, waits
-from grace_kp.record._evidence import lost_evidence, nearest, root_of
+from grace_kp.record._evidence import lost_evidence, names_in, nearest, root_of
 from grace_kp.record._host import CLOSED, COMPLETED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
 from grace_kp.record._run import NOT_CAPTURED, Attributes, Call
@@ -95,6 +95,21 @@ class Documents:
         builder.advance([run.name, run.domain, run.objective])
         grace = self._begin_grace(run, builder, OPEN, {})
         return self._document_of(run, builder.redactor, builder.steps, grace, success=True, result="")
+
+    def outline(self, run: Run) -> dict[str, Any]:
+        """Return what the document of an open run names, without what was said and done: its agent, domain, tools and models.
+
+        It costs the same at any number of steps, after `survey_of`.
+        """
+        tools, models = names_in(run)
+        stated = {} if run.earlier is None else run.earlier["metadata"]
+        metadata = {
+            "agent_id": stated.get("agent_id") or f"kp:agent:{self.clean(run.name)}",
+            "task_domain": stated.get("task_domain") or self.clean(run.domain),
+        }
+        steps = [{"type": "tool_call", "tool": {"name": self.clean(name)}} for name in tools]
+        grace = {"status": OPEN, "model_calls": [{"model": self.clean(name)} for name in models]}
+        return {"id": run.id, "metadata": metadata, "steps": steps, "grace": grace}
 
     def build_asking(self, run: Run, pause: Pause) -> dict[str, Any]:
         """Return the document of an open run that is about to be suspended."""

@@ -237,6 +237,13 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
     return Survey(evidence, steps, tuple(lost), has_others or bool(searches)), resumed
 
 
+def names_in(run: Run) -> tuple[list[str], list[str]]:
+    """Return the tools and the models that a run has called, as far as `survey_of` has read it; each once."""
+    with root_of(run).owner.lock:
+        reading = _reading_of(run)
+        return [*reading.tools], [*reading.models]
+
+
 def _reading_of(run: Run) -> Reading:
     reading: Reading | None = run.reading
     if reading is None:
@@ -254,8 +261,8 @@ class Reading:
     """
 
     __slots__ = (
-        "_at", "_begun", "_failures", "_left", "_position", "calls", "evidence", "has_others", "last_error", "lost", "steps",
-        "undecided",
+        "_at", "_begun", "_failures", "_left", "_position", "calls", "evidence", "has_others", "last_error", "lost", "models",
+        "steps", "tools", "undecided",
     )  # fmt: skip
 
     def __init__(self, evidence: RunEvidence | None) -> None:
@@ -278,6 +285,9 @@ class Reading:
         """Why evidence of nested runs is missing."""
         self.has_others = False
         self.steps = 0
+        self.tools: dict[str, None] = {}
+        """Names of the tools that its run has called, and of the models."""
+        self.models: dict[str, None] = {}
         self.undecided: list[tuple[Call, int]] = []
         """Calls of nested runs inside a call that has not ended, with their ends: failures, and successes that make up for them.
 
@@ -324,6 +334,7 @@ class Reading:
                     if failures.pending:
                         extra += len(failures.pending)
                         failures.pending.clear()
+                self.tools[event.spec.name] = None
                 if is_whole or begun.pop(id(event), None) is not None:  # its end
                     end = event.end
                     at = end if end > at else at + 1
@@ -337,6 +348,7 @@ class Reading:
                 begun[id(event)] = place - 1
             elif type(event) is ModelCall:
                 extra -= not event.text.strip()  # a call without text adds no step
+                self.models[event.model] = None
             elif type(event) is UserMessage:
                 at = event.at if event.at > at else at + 1
                 if run.via is None:  # a user message of a nested run resets nothing around it
@@ -420,6 +432,8 @@ class Reading:
 
         earlier = EarlierPart(document)
         self.steps = len(earlier.steps)
+        self.tools.update((step["tool"]["name"], None) for step in earlier.steps if step.get("tool"))
+        self.models.update((str(call["model"]), None) for call in earlier.model_calls if call.get("model"))
         self._failures.pending = [Failure("", ("", ""), None) for _ in earlier.pending]
         own = []
         for call in earlier.calls:

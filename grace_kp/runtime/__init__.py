@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     from grace_kp.runtime._assessment import Assessor
     from grace_kp.runtime._feedback import (
         add_feedback,
-        audit_problem,
         feedback_entry,
         find_action,
         mark_action,
         program_problem,
-        resolve_action,
+        resolve_label,
         stated_correct,
         store_feedback,
     )
@@ -51,7 +50,6 @@ __all__ = [
     "Scope",
     "add_feedback",
     "agent",
-    "audit_problem",
     "configure",
     "default",
     "feedback",
@@ -63,7 +61,7 @@ __all__ = [
     "program_problem",
     "promises_in",
     "record_of",
-    "resolve_action",
+    "resolve_label",
     "retriever",
     "run",
     "stated_correct",
@@ -76,21 +74,12 @@ __all__ = [
 
 _MODULES = {
     "Assessor": "_assessment",
-    "GateSpec": "_gates",
+    **dict.fromkeys(("add_feedback", "feedback_entry", "find_action", "mark_action", "program_problem"), "_feedback"),
+    **dict.fromkeys(("resolve_label", "stated_correct", "store_feedback"), "_feedback"),
+    **dict.fromkeys(("GateSpec", "Scope"), "_gates"),
+    **dict.fromkeys(("record_of", "with_outcomes"), "_pipeline"),
     "ProfileSet": "_profiles",
-    "Scope": "_gates",
-    "add_feedback": "_feedback",
-    "audit_problem": "_feedback",
-    "feedback_entry": "_feedback",
-    "find_action": "_feedback",
-    "mark_action": "_feedback",
-    "program_problem": "_feedback",
     "promises_in": "_promise",
-    "record_of": "_pipeline",
-    "resolve_action": "_feedback",
-    "stated_correct": "_feedback",
-    "store_feedback": "_feedback",
-    "with_outcomes": "_pipeline",
 }
 
 

@@ -108,9 +108,7 @@ class Definitions:
 
     def names(self) -> list[str]:
         with self._lock:
-            return [
-                name for name, known in self._by_name.items() if any(reference() is not None for reference in known)
-            ]
+            return [name for name, known in self._by_name.items() if any(each() is not None for each in known)]
 
     def find_named(self, name: str) -> list[GatedAction]:
         with self._lock:
@@ -152,7 +150,6 @@ class Definitions:
 
 def _closure(action: GatedAction) -> tuple[tuple[str, object], ...]:
     """Return the values in a function's closure, plain ones by value. They differ between functions that the same code has defined."""
-    closure = (
-        inspect.getclosurevars(inspect.unwrap(action.action)).nonlocals if inspect.isfunction(action.action) else {}
-    )
+    function = action.action
+    closure = inspect.getclosurevars(inspect.unwrap(function)).nonlocals if inspect.isfunction(function) else {}
     return tuple((name, repr(value) if type(value) in SCALARS else id(value)) for name, value in closure.items())

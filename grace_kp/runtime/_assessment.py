@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 Material: TypeAlias = tuple[str, str, list[str]]
 """Objective, answer and sources of a run."""
 
-MODES = ("always", "when_needed", "never")
 MAX_WAITING = 256
 MAX_SOURCE_TEXTS = 20
 NOT_NEEDED = "not needed: no answer could change the level"

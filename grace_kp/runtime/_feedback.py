@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
 
+    LabelRow = tuple[FeedbackEntry, int]
+    """A label of a file, and its line."""
+
 
 MAX_NOTE = 2_000
 """Characters of a note."""
@@ -135,10 +138,26 @@ def _ids_of(decision: Mapping[str, Any]) -> list[object]:
     return [*own, decision.get("tool_call_id"), approval.get("id") if isinstance(approval, dict) else None]
 
 
-def resolve_action(store: Store, entry: FeedbackEntry) -> FeedbackEntry:
-    """Return the label of an action with the id that `find_action` finds; any other, and one whose trace is not stored, as it is."""
-    trace = store.get(entry.trace) if entry.action else None
-    return entry if trace is None else mark_action(entry, find_action(trace, entry.action))
+def resolve_label(store: Store, entry: FeedbackEntry) -> FeedbackEntry:
+    """Return the label of an action with the id that `find_action` finds; any other, and one whose trace is not stored, as it is.
+
+    Raises:
+        ValueError: no action is meant, or several are; or the label has the source `audit`, and its weight is unknown.
+    """
+    has_no_weight = entry.source == AUDIT and b'"probability"' not in entry.data
+    trace = store.get(entry.trace) if entry.action or has_no_weight else None
+    if trace is None:
+        return entry
+    decisions = [{**decision.data} for decision in trace.decisions]
+    if entry.action:
+        entry = mark_action(entry, find_action(trace, entry.action))
+        decisions = [each for place, each in enumerate(decisions) if action_name(each, place) == entry.action]
+    if has_no_weight and audit_probability(decisions) is None:
+        raise ValueError(
+            f"source 'audit' needs probability=…, the share of {'actions' if entry.action else 'runs'} that were chosen for the audit: no gate of "
+            f"{entry.trace} recorded an audit rate; use another source if the run was not chosen at random"
+        )
+    return entry
 
 
 def program_problem(source: object, probability: float | None) -> str:
@@ -188,26 +207,6 @@ def add_feedback(store: Store, entries: Sequence[FeedbackEntry]) -> list[str]:
     return missing
 
 
-def audit_problem(store: Store, entry: FeedbackEntry) -> str:
-    """Return what is wrong with a label of the source `audit` whose weight would be unknown; empty for any other label."""
-    if entry.source != AUDIT or b'"probability"' in entry.data:
-        return ""
-    trace = store.get(entry.trace)
-    if trace is None:
-        return ""
-    decisions = (trace.grace or {}).get("decisions")
-    found = [item for item in decisions if isinstance(item, dict)] if isinstance(decisions, list) else []
-    if entry.action:
-        entries = enumerate(trace.decisions)
-        found = [{**item.data} for place, item in entries if action_name(item.data, place) == entry.action]
-    if audit_probability(found) is not None:
-        return ""
-    return (
-        f"source 'audit' needs probability=…, the share of {'actions' if entry.action else 'runs'} that were chosen for the audit: no gate of {entry.trace} "
-        "recorded an audit rate; use another source if the run was not chosen at random"
-    )
-
-
 def stated_correct(value: object) -> object:
     """Return the label that a string or another value states: "correct", "wrong", "0.7", true, …; the value itself if it states none."""
     stated = verdict(value)
@@ -223,10 +222,7 @@ def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[st
     """Store a label of any trace in a runtime's store, or of a run that has just ended; return it with the id of its decision."""
     store = writer.store()
     for may_wait in (True, False):
-        entry = resolve_action(store, entry)
-        problem = audit_problem(store, entry)
-        if problem:
-            raise ValueError(problem)
+        entry = resolve_label(store, entry)
         if not add_feedback(store, [entry]):
             return entry
         if may_wait:
@@ -284,7 +280,7 @@ class ResultLabels:
         try:
             found: Any = trace_id or self.inbox().requests.get(action).run_id
             entry, store = mark_program(feedback_entry(found, correct, source, probability=1.0)), self.store()
-            return not add_feedback(store, [resolve_action(store, mark_action(entry, action))])
+            return not add_feedback(store, [resolve_label(store, mark_action(entry, action))])
         except (ValueError, ApprovalError):  # no such action or approval
             return False
 
@@ -293,14 +289,6 @@ COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability", "progra
 """The columns that are read; the first two are needed in each row."""
 BATCH = 500
 _BOM = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelRow:
-    """A label of a file, and its line."""
-
-    entry: FeedbackEntry
-    line: int
 
 
 def store_feedback(store: Store, file: object, name: str, **defaults: Any) -> Iterator[int | InvalidRecord]:
@@ -313,16 +301,13 @@ def store_feedback(store: Store, file: object, name: str, **defaults: Any) -> It
                 yield row
                 continue
             try:
-                entry = resolve_action(store, row.entry)
-                if problem := audit_problem(store, entry):
-                    raise ValueError(problem)
-                labels.append(replace(row, entry=entry))
+                labels.append((resolve_label(store, row[0]), row[1]))
             except ValueError as error:
-                yield InvalidRecord(str(error), file=name, line=row.line)
-        missing = set(add_feedback(store, [row.entry for row in labels]) if labels else ())
-        absent = [row for row in labels if row.entry.trace in missing]
-        for row in absent:
-            yield InvalidRecord(f"no trace {row.entry.trace} in the store", file=name, line=row.line)
+                yield InvalidRecord(str(error), file=name, line=row[1])
+        missing = set(add_feedback(store, [entry for entry, _ in labels]) if labels else ())
+        absent = [(entry, line) for entry, line in labels if entry.trace in missing]
+        for entry, line in absent:
+            yield InvalidRecord(f"no trace {entry.trace} in the store", file=name, line=line)
         if labels:
             yield len(labels) - len(absent)
 
@@ -437,6 +422,6 @@ def _row(row: Mapping[str, Any], line: int, name: str, defaults: Mapping[str, An
             raise ValueError(f"program must be true or false (got {brief(is_program)})")
         action = known.pop("action", None)
         entry = mark_action(feedback_entry(**{**defaults, **known}), action)
-        return LabelRow(mark_program(entry) if is_program else entry, line)
+        return (mark_program(entry) if is_program else entry), line
     except ValueError as error:
         return InvalidRecord(str(error), file=name, line=line)

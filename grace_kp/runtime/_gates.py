@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from grace_kp.confidence import ActionAlarm, ActionFeatures, ConfidenceFactors, RunEvidence
     from grace_kp.gating import GatedCall, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
-    from grace_kp.record import Recorder, Run
+    from grace_kp.record import Documents, Recorder, Run
     from grace_kp.runtime._assessment import RunJudge
     from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._promise import PromiseWatch
@@ -126,8 +126,7 @@ class Gates:
     judge: Callable[[], RunJudge]
     store: Callable[[], object]
     recorder: Recorder
-    document: Callable[[Run], dict[str, Any]]
-    """Returns an open run as a document."""
+    documents: Callable[[], Documents]
     in_memory: InMemory = field(default_factory=InMemory)
     tools: set[str] = field(default_factory=set)
     """Names of the tools that middlewares were offered so far."""
@@ -161,9 +160,8 @@ class Gates:
         policy = entry.combined(own)
         reviewer = spec.reviewer if own.reviewer is None else own.reviewer
         if entry.reviewer is not None:
-            policy = replace(
-                policy, reviewer=Policy(reviewer=entry.reviewer).combined(Policy(reviewer=reviewer)).reviewer
-            )
+            both = Policy(reviewer=entry.reviewer).combined(Policy(reviewer=reviewer))
+            policy = replace(policy, reviewer=both.reviewer)
         elif (entry.group or entry.quorum) and reviewer is not None and not isinstance(reviewer, InboxReviewer):
             policy = replace(policy, reviewer=_cannot_check if self.reviewer is None else self.reviewer)
         proceeds, timeouts = policy.auto_proceed_on_timeout is True, [policy.timeout, spec.timeout]
@@ -177,9 +175,7 @@ class Gates:
     def list_unmatched(self) -> dict[str, str | None]:
         """Return the entries of policies that match no action defined or called so far, each with the nearest name."""
         known = self._known()
-        return {
-            stated: near for each in (self.policies, *self.others) for stated, near in each.unmatched(known).items()
-        }
+        return {entry: near for each in (self.policies, *self.others) for entry, near in each.unmatched(known).items()}
 
     def _known(self) -> set[str]:
         return {*self.list_actions(), *self.tools}
@@ -230,7 +226,7 @@ class Scope:
         self._steps = 0
         self._lost: tuple[str, ...] = ()
         self._has_others = False
-        self._seen: ActionFeatures | None = None
+        self._seen: tuple[ActionFeatures, list[str]] | None = None
         self._gates = gates
         self.thresholds = gates.thresholds
         self.reviewer = spec.reviewer if spec.reviewer is not None else gates.reviewer
@@ -261,7 +257,7 @@ class Scope:
 
     def document(self) -> dict[str, Any] | None:
         """Return the trace of the run so far; None outside of a recorded run."""
-        return None if self._run is None else self._gates.document(self._run)
+        return None if self._run is None else self._gates.documents().build_open(self._run)
 
     @property
     def waits(self) -> bool:
@@ -316,11 +312,10 @@ class Scope:
 
     def _examine(self, case: GatedCall) -> tuple[tuple[ActionAlarm, ...], tuple[str, ...]]:
         """Return the alarms of a call, and the arguments that may come from something that could not be read."""
-        seen = _look(self._run, case)
+        seen = self._look(case)
         if seen is None:
             return (), ()
         found, gaps = seen
-        self._seen = None if UNREAD_RUN in gaps else found
         alarms = tuple(
             replace(each, parameter=_plain_path(each.parameter), tool=each.tool[:MAX_TOOL]) for each in found.alarms
         )
@@ -333,8 +328,11 @@ class Scope:
 
     def _features(self, case: GatedCall) -> ActionFeatures | None:
         """Return what is known of a call; None where what the agent has seen could not be read."""
-        if self._seen is None and (seen := _look(self._run, case)) and UNREAD_RUN not in seen[1]:
-            self._seen = seen[0]
+        seen = self._look(case)
+        return None if seen is None or UNREAD_RUN in seen[1] else seen[0]
+
+    def _look(self, case: GatedCall) -> tuple[ActionFeatures, list[str]] | None:
+        self._seen = self._seen or _look(self._run, case)
         return self._seen
 
     def _is_known(self) -> bool:
@@ -343,8 +341,9 @@ class Scope:
 
     def _document(self) -> dict[str, Any] | None:
         """Return the run so far; None where nothing is known of it, because the action alone opened it or because it is not recorded."""
-        run = self._run
-        return self._gates.document(run) if run is not None and self._is_known() else None
+        if self._run is None or not self._is_known():
+            return None
+        return self.document() if self._gates.profiles.reads_contents else self._gates.documents().outline(self._run)
 
     def evidence(self) -> RunEvidence:
         """Return the evidence of the run and of those around and inside it, and count its steps."""

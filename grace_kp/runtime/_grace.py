@@ -209,7 +209,7 @@ class Grace(Front, Resident):
                         judge=lambda: self._models.get().judge,
                         store=lambda: self._writer.store(),
                         recorder=self.recorder,
-                        document=lambda run: self._pipeline.documents.build_open(run),
+                        documents=lambda: self._pipeline.documents,
                     )
         return self._made_gates
 
@@ -466,9 +466,7 @@ class Grace(Front, Resident):
             "writer": {} if writer is None else writer.stats(),
             "profile": self._profiles.describe(),
             "promise": None if self._promise is None else self._promise.describe(),
-            "milder": self._profiles.get().milder(
-                self.settings, self._policies[0], is_watched=self._promise is not None
-            ),
+            "milder": self._profiles.get().milder(self.settings, self._policies[0], is_watched=bool(self._promise)),
             "alarms": {} if self._made_gates is None else dict(self._made_gates.alarm_counts),
             "unmatched_policies": {} if self._made_gates is None else self._made_gates.list_unmatched(),
             "sampled_out": writer.pipeline.sampled_out if writer is not None else 0,

@@ -397,9 +397,14 @@ class ProfileSet:
         return self.main.thresholds_for(action, levels)
 
     @property
-    def reads_documents(self) -> bool:
-        """Whether a profile needs the document of a run, and not only its factors."""
-        return self.main.learned is not None or (self.shadow is not None and self.shadow.learned is not None)
+    def in_use(self) -> list[ProfileInUse]:
+        """The main profile and the shadow, if there is one."""
+        return [self.main] if self.shadow is None else [self.main, self.shadow]
+
+    @property
+    def reads_contents(self) -> bool:
+        """Whether a profile judges runs before an action, and needs more of them than the names that it compares."""
+        return any(each.learned is not None and each.action is None for each in self.in_use)
 
     def before_action(
         self,
@@ -412,11 +417,12 @@ class ProfileSet:
         """Return the confidence of an open run before an action, or in the action itself where the profile judges single actions."""
         from grace_kp.gating import RunConfidence
 
-        found = attempt("the run before an action", document) if self.reads_documents else None
+        is_learned = any(each.learned is not None for each in self.in_use)
+        found = attempt("the run before an action", document) if is_learned else None
         gaps, has_own_thresholds = rules.gaps, rules.policy.thresholds is not None
         if found is not None and known.evaluation is not None:
             found["grace"]["evaluation"] = copy_json(known.evaluation)
-        if any(each is not None and each.action is not None for each in (self.main, self.shadow)):
+        if any(each.action is not None for each in self.in_use):
             seen = None if found is None else attempt("what is known of an action", features)
             known = replace(known, action=seen and replace(seen, model=model_of(found or {})))
         measured, basis = self.main.before_action(found, known)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from grace_kp.store import FeedbackEntry
 
     ReadStates = Callable[[str], Mapping[str, str]]
+    Fields = Mapping[str, Any]
 
 PREFIX = "monitor:"
 COUNTED = "counted:"
@@ -88,7 +89,7 @@ class PromiseWatch(Resident):
                 self._memory = open_store("memory:")
             store = self._memory
         if not self._is_registered:
-            store.update_state(self._name, lambda known: known or self._latest)
+            store.change_states(lambda read: {} if self._name in read(self._name) else {self._name: self._latest})
             self._is_registered = True
         return store
 
@@ -149,20 +150,13 @@ class PromiseWatch(Resident):
 
     def describe(self) -> dict[str, Any]:
         """Return the figures of each promise and what is known against them, for `Grace.status()`. It never raises."""
-        described: dict[str, Any] = {
-            **self.watched,
-            "on_alarm": "confirm" if self.asks else "report",
-            "state": "memory" if self._memory is not None else "store",
-        }
+        described: dict[str, Any] = {**self.watched, "on_alarm": "confirm" if self.asks else "report"}
         try:
-            states = self.states()
             described["alarms"] = [str(alarm) for alarm in self.refresh()]
-            described["figures"] = monitor_in(self._name, states.state(self._name)).report()
+            described["figures"] = monitor_in(self._name, self._latest).report()
         except GraceError as error:
             described["error"] = str(error)
-        if self._memory is not None:
-            described["state"] = "memory"
-        return described
+        return {**described, "state": "memory" if self._memory is not None else "store"}
 
 
 def watched_by(profile: object) -> dict[str, Any]:
@@ -179,9 +173,8 @@ def watched_by(profile: object) -> dict[str, Any]:
     }
     thresholds = getattr(profile, "thresholds", None)
     if watched["moment"] == "end" and isinstance(thresholds, Thresholds):
-        watched["thresholds"] = (
-            thresholds.to_dict()
-        )  # no gate decides on a run that has ended, so its level follows from these
+        # No gate decides on a run that has ended, so its level follows from these.
+        watched["thresholds"] = thresholds.to_dict()
     return watched
 
 
@@ -228,10 +221,8 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
         rank, action = precedence(label, grace.get("user")), label.get("action")
         if action is not None:
             named = [each for place, each in enumerate(_decisions_in(grace)) if action_name(each, place) == action]
-            grace = {
-                **grace,
-                "decisions": named[-1:],
-            }  # a program that runs again decides again, and the last entry counts
+            # A program that runs again decides again, and the last entry counts.
+            grace = {**grace, "decisions": named[-1:]}
         for name, value in monitors.items() if rank else ():
             watched = json.loads(value)
             if (watched.get("unit") == "action") != (action is not None):
@@ -257,9 +248,7 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
             states.change_states(partial(_count, name, mark_of(name, unit), counted))
 
 
-def levels_of(
-    grace: Mapping[str, Any], label: Mapping[str, Any], watched: Mapping[str, Any]
-) -> tuple[dict[str, str], float]:
+def levels_of(grace: Fields, label: Fields, watched: Fields) -> tuple[dict[str, str], float]:
     """Return what a label says about the promise of a profile: the mildest level of each action class, and the label's weight.
 
     Nothing is returned for a run that this profile did not decide, and for one that an audit passed over: who labels it anyway did not

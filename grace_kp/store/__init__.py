@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from grace_kp.store._deletion import Deleted, Selection
+from grace_kp.store._deletion import Selection
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import (
     ACTION_FIELD,
@@ -54,7 +54,6 @@ __all__ = [
     "REVERSAL",
     "Catalog",
     "CatalogQuery",
-    "Deleted",
     "FeedbackEntry",
     "Group",
     "JournalEntry",

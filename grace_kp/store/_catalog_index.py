@@ -144,11 +144,8 @@ class IndexWriter:
             late = (position >> SHIFT) - at
             latest = max(latest, late)
             agent = values[AGENT, fields["agent"]]
-            others = (
-                values[DOMAIN, run.domain],
-                values[STATUS, run.status],
-                values[LEVEL, fields["level"] or NO_LEVEL],
-            )
+            level = values[LEVEL, fields["level"] or NO_LEVEL]
+            others = (values[DOMAIN, run.domain], values[STATUS, run.status], level)
             figures = (fields["score"], fields["confidence"], fields["parent"] is None, has_feedback, late)
             rows.append((position, run.number, agent, *others, *figures))
             shown.append((position, run.id, _compact(facts.shown), _compact([*values.values(), not facts.is_readable])))

@@ -204,6 +204,9 @@ def _match_journals(
     return still_open, lost
 
 
+_NESTED = "SELECT trace FROM attributes WHERE kind = ? AND name = '' AND value = ?"
+
+
 def _with_nested(
     connection: Connection, wanted: Iterable[str], still_open: Iterable[str]
 ) -> tuple[list[str], set[str], set[str]]:
@@ -226,12 +229,7 @@ def _with_nested(
             children = (document.get("grace") or {}).get("children")
             if isinstance(children, list):
                 waiting.extend(child for child in children if isinstance(child, str))
-        waiting.extend(
-            nested
-            for (nested,) in connection.execute(
-                "SELECT trace FROM attributes WHERE kind = ? AND name = '' AND value = ?", (PARENT, run)
-            )
-        )
+        waiting.extend(nested for (nested,) in connection.execute(_NESTED, (PARENT, run)))
     return runs, decisions, stored
 
 
@@ -249,9 +247,8 @@ def _empty_actions(connection: Connection, decisions: set[str]) -> int:
 
 def _empty_approvals(connection: Connection, runs: Iterable[str]) -> int:
     """Remove the contents of requests for approval that these runs made. Their decisions stay verifiable."""
-    names = [
-        name for run in runs for (name,) in connection.execute("SELECT id FROM approvals WHERE run_id = ?", (run,))
-    ]
+    of_run = "SELECT id FROM approvals WHERE run_id = ?"
+    names = [name for run in runs for (name,) in connection.execute(of_run, (run,))]
     if not names:
         return 0
     from grace_kp.approvals import forget_approvals

@@ -96,11 +96,8 @@ class Query:
     def attributes(self) -> list[tuple[str, str, str]]:
         """The attributes that a trace must have, as (kind, name, value)."""
         wanted = [(TAG, "", label(tag)) for tag in self.tags or ()]
-        wanted += [
-            (kind, "", label(value))
-            for kind, value in ((USER, self.user), (SESSION, self.session))
-            if value is not None
-        ]
+        named = ((USER, self.user), (SESSION, self.session))
+        wanted += [(kind, "", label(value)) for kind, value in named if value is not None]
         wanted += [(METADATA, label(key), comparable(value)) for key, value in (self.metadata or {}).items()]
         return wanted
 

@@ -77,29 +77,10 @@ class RunTables(SharedConnection, Store):
         with self.use(write=True) as connection:
             return connection.execute(sql, values).rowcount == 1
 
-    def state(self, name: str) -> str | None:
-        """Return named state; None if there is none."""
-        with self._explain_errors(f"state {name!r} cannot be read"), self.use() as connection:
-            return _read_state(connection, name)
-
     def states(self, prefix: str) -> dict[str, str]:
         """Return all state whose name begins with `prefix`, by name."""
         with self._explain_errors("its state cannot be read"), self.use() as connection:
             return _read_under(connection, prefix)
-
-    def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
-        """Replace named state by the result of `change`, while no other process can change it; return the new state.
-
-        An exception in `change` changes nothing. `once` names the purpose, such as the id of a trace: only the first change for it applies.
-        """
-        with self._explain_errors(f"state {name!r} cannot be changed"), self.use(write=True) as connection:
-            if once is not None:
-                sql = "INSERT INTO state VALUES (?, '') ON CONFLICT DO NOTHING"
-                if connection.execute(sql, (mark_of(name, once),)).rowcount == 0:
-                    return _read_state(connection, name)
-            new = change(_read_state(connection, name))
-            connection.execute(PUT_STATE, (name, new))
-            return new
 
     def change_states(self, change: Callable[[ReadStates], Mapping[str, str | None]]) -> None:
         """Replace the states that `change` returns, by name, while no other process can change any; None deletes one.
@@ -222,11 +203,6 @@ class RunTables(SharedConnection, Store):
 def _read_under(connection: Connection, prefix: str) -> dict[str, str]:
     sql = "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name"
     return dict(connection.execute(sql, (prefix, prefix + "\U0010ffff")).fetchall())
-
-
-def _read_state(connection: Connection, name: str) -> str | None:
-    row = connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
-    return None if row is None else str(row[0])
 
 
 def insert_records(connection: Connection, records: Sequence[Record]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from grace_kp.trace._files import default_mode, keep_private, refuse_planted_link, whole_file, write_whole
-    from grace_kp.trace._json_text import TooLong, lines_of, object_without_duplicates
+    from grace_kp.trace._json_text import TooLong, lines_of, object_without_duplicates, refuse_constant
     from grace_kp.trace._jsonl import FileRun, SpanFormat, read_runs, read_traces, write_traces
     from grace_kp.trace._model import (
         Entity,
@@ -98,7 +98,7 @@ __all__ = [
     "SourceFields", "SourceFile", "SpanFormat", "Step", "Task", "TooLong", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "class_mro", "class_namespace", "comparable", "cut", "default_mode", "describe_error", "dictionary_getter", "error_text",
     "from_openai_messages", "have_plain_names", "hidden_fields", "is_native", "keep_private", "label", "lines_of", "object_without_duplicates", "outcomes_of_calls", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
-    "redact_text", "redact_value", "redacted_arguments", "redacted_error", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
+    "redact_text", "redact_value", "redacted_arguments", "redacted_error", "refuse_constant", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
     "slots_of", "storable", "stored_fields", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 

@@ -144,6 +144,7 @@ class JsonText:
 
 
 def refuse_constant(name: str) -> NoReturn:
+    """Refuse `NaN` and `Infinity`, which Python's parser would take; for its `parse_constant`."""
     raise ValueError(f"{name} is not a JSON number")
 
 

@@ -301,9 +301,8 @@ def _bind(host: str, port: int) -> socket.socket:
         )
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise GraceError(
-                f"port {port} of {host} is taken; --port names another, and --port 0 takes a free one"
-            ) from None
+            others = "--port names another, and --port 0 takes a free one"
+            raise GraceError(f"port {port} of {host} is taken; {others}") from None
         raise GraceError(
             f"{host}:{port} cannot be used ({error.strerror}); use --host 127.0.0.1 for this machine only, "
             "or --host 0.0.0.0 for all its addresses"

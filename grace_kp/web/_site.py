@@ -16,7 +16,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from anyio import CapacityLimiter
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -28,7 +28,7 @@ from grace_kp.approvals import Actor
 from grace_kp.background import DeadlineExceeded, call_within
 from grace_kp.errors import ApprovalError, GraceError
 from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, spaced, visible
-from grace_kp.trace import object_without_duplicates, redacted_error
+from grace_kp.trace import object_without_duplicates, redacted_error, refuse_constant
 from grace_kp.web._errors import explain_error
 
 if TYPE_CHECKING:
@@ -313,11 +313,7 @@ def read_json(text: str) -> Any:
     Raises:
         ValueError, RecursionError: the string is not JSON, is nested too deeply, or has an object with a repeated name.
     """
-    return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=object_without_duplicates)
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+    return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=object_without_duplicates)
 
 
 def path_of(scope: Mapping[str, Any]) -> str:

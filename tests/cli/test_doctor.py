@@ -148,7 +148,7 @@ def test_promises_that_are_watched_are_shown(command, tmp_path, monkeypatch):
     (promise,) = json.loads(command("doctor", "--json").stdout)["store"]["promises"]
     assert (3, 1) == (promise["labels"], len(promise["alarms"]))
     store = open_store(url)
-    store.update_state("monitor:x", lambda _: "{}")
+    store.change_states(lambda read: {"monitor:x": "{}"})
     store.close()
     ran = command("doctor", columns=400)
     assert (1, True) == (ran.returncode, "cannot be read as a monitor" in ran.stdout)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from grace_kp.gating import LedgerEntry
-from grace_kp.store import FeedbackEntry, open_store, to_bytes
+from grace_kp.store import FeedbackEntry, mark_of, open_store, to_bytes
 from tests.store.samples import MARK, document, ids, left, put, record
 
 # A store that is added here passes the same suite.
@@ -267,27 +267,32 @@ def test_runs_are_found_by_their_feedback(store):
 
 def test_state_changes_from_what_it_is(store):
     """It is read and replaced at once, by name; an exception leaves it; deleting runs leaves it."""
-    assert None is store.state("monitor")
+    assert {} == store.states("monitor")
     for word in "ab":
-        store.update_state("monitor", lambda known, word=word: (known or "") + word)
+        store.change_states(lambda read, word=word: {"monitor": read("monitor").get("monitor", "") + word})
     with pytest.raises(ZeroDivisionError):
-        store.update_state("monitor", lambda known: str(1 // 0))
+        store.change_states(lambda read: {"monitor": str(1 // 0)})
     store.put([record(1)])
     store.clear()
     store.delete(older_than="1h")
-    assert ("ab", None) == (store.state("monitor"), store.state("other"))
-    store.update_state("monitor:2", lambda known: "c", once="kp:trace:1")
+    assert ({"monitor": "ab"}, {}) == (store.states("monitor"), store.states("other"))
+    store.change_states(lambda read: {"monitor:2": "c"})
     assert {"monitor": "ab", "monitor:2": "c"} == store.states("monitor")
 
 
 def test_state_changes_once_for_one_purpose(store):
     """A second change for the same purpose is left out, unless the first failed; other states have purposes of their own."""
 
-    def add(name, once, change=lambda known: (known or "") + "x"):
-        return store.update_state(name, change, once=once)
+    def add(name, once, more=lambda: "x"):
+        def change(read):
+            mark = mark_of(name, once)
+            return {} if mark in read(mark) else {mark: "", name: read(name).get(name, "") + more()}
+
+        store.change_states(change)
+        return store.states(name)[name]
 
     with pytest.raises(ZeroDivisionError):
-        add("a", "kp:trace:1", lambda known: str(1 // 0))
+        add("a", "kp:trace:1", lambda: str(1 // 0))
     assert ["x", "x", "xx", "x"] == [
         add("a", "kp:trace:1"),
         add("a", "kp:trace:1"),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from grace_kp.calibrate._facts import domain_of, facts_of
 from grace_kp.confidence import ConfidenceFactors, factors_from_trace
 from grace_kp.record import Documents, ModelCall, current_run, keep_evidence, material_of, survey_of
 from grace_kp.runtime._pipeline import Pipeline
@@ -137,7 +138,10 @@ def test_the_steps_so_far_are_those_of_the_trace(kinds):
         for kind in kinds:
             happen(grace, run, kind)
             counts.append(survey_of(run).steps)
-            assert len(documents.build_open(run)["steps"]) == counts[-1]
+            document = documents.build_open(run)
+            assert len(document["steps"]) == counts[-1]
+            assert facts_of(document) == facts_of(documents.outline(run))
+            assert domain_of(document) == domain_of(documents.outline(run))
         grace.thought("the end")
 
     with grace.collect() as traces:
@@ -147,6 +151,21 @@ def test_the_steps_so_far_are_those_of_the_trace(kinds):
     recovered = types[: counts[-1] if counts else 0]
     assert types[len(recovered) :].count("thought") == 1
     assert set(types[len(recovered) : -1]) <= {"error_recovery"}
+
+
+def test_an_outline_has_the_names_from_before_a_run_was_resumed(grace):
+    documents = Documents(privacy_level="private", visibility="private", max_text=1_000)
+    with grace.run("Pay bob") as run:
+        happen(grace, run, "call")
+        happen(grace, run, "model")
+        earlier = documents.build_open(run)
+    earlier["metadata"]["task_domain"] = "billing"
+    with grace.run("Go on") as run:
+        run.earlier, run.earlier_nested = earlier, {}
+        happen(grace, run, "call")
+        survey_of(run)
+        assert facts_of(documents.build_open(run)) == facts_of(documents.outline(run))
+        assert "billing" == domain_of(documents.outline(run))
 
 
 class Pause:

@@ -13,6 +13,7 @@ import pytest
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.calibrate._actions import recorded_features
+from grace_kp.record import Documents
 from grace_kp.testing import ScriptedJudge, ScriptedReviewer, capture
 from grace_kp.testing import make_grace as make_runtime
 from tests.calibrate.examples import drawn_runs
@@ -526,6 +527,15 @@ def test_a_gate_asks_by_the_confidence_in_the_action(judging):
     assert reason.startswith("Learned from 60 actions: ")
     assert large.data["action_confidence"]["contributions"]["a large amount"] < -0.5
     assert "987654" not in json.dumps({**large.data, "arguments": None})
+
+
+def test_an_action_is_judged_without_building_the_document_of_its_run(judging, monkeypatch):
+    def fail(*arguments):
+        raise AssertionError("the document grows with the run")
+
+    monkeypatch.setattr(Documents, "build_open", fail)
+    (decision,) = pay_bills(make_grace(profile=judging), 12).decisions
+    assert ("silent", ()) == (decision.level.value, decision.evidence_gaps)
 
 
 def test_a_rate_counts_as_measured_and_says_what_it_is(judging):

@@ -431,11 +431,11 @@ def test_a_run_that_an_earlier_version_counted_stays_counted():
     store = open_store("memory:")
     promise = watched_store(store)
     (name,) = store.states("monitor:")
-    monitor = cal.Monitor.from_dict(json.loads(store.state(name))["monitor"])
+    known = json.loads(store.states(name)[name])
+    monitor = cal.Monitor.from_dict(known["monitor"])
     monitor.update("silent", True, action="pay")
-    state = json.dumps({**json.loads(store.state(name)), "monitor": monitor.to_dict()})
-    store.update_state(name, lambda known: state, once="kp:trace:1")
-    assert "" == store.state(mark_of(name, "kp:trace:1"))
+    state = json.dumps({**known, "monitor": monitor.to_dict()})
+    store.change_states(lambda read: {name: state, mark_of(name, "kp:trace:1"): ""})
     add_feedback(store, [stated(1, False, by="ana"), stated(2, True, program=True), stated(2, False, by="ana")])
     assert ([1, 1], 2) == (figures(promise)["counts"][0][-2:], len(store.states(COUNTED)))
 
@@ -463,11 +463,11 @@ def test_gates_see_alarms_of_other_processes_in_time(tmp_path):
     silent = InterventionLevel.SILENT
     assert [] == list(here.reasons_against("pay", silent))
     (name,) = store.states("monitor:")
-    state = json.loads(store.state(name))
+    state = json.loads(store.states(name)[name])
     monitor = cal.Monitor.from_dict(state["monitor"])
     for _ in range(20):
         monitor.update("silent", False, action="pay")
-    store.update_state(name, lambda known: json.dumps({**state, "monitor": monitor.to_dict()}))
+    store.change_states(lambda read: {name: json.dumps({**state, "monitor": monitor.to_dict()})})
     assert [1, 2] == [len(elsewhere.reasons_against("mail", silent)), len(elsewhere.reasons_against("pay", silent))]
     assert [] == list(here.reasons_against("pay", silent))
     clock.now += REFRESH_SECONDS

@@ -88,7 +88,7 @@ def test_a_file_that_others_do_not_find_is_refused(store, path, displace):
         lambda: store.put([record(2)]),
         store.count,
         lambda: store.put_action("pay", b"1", only_if=None),
-        lambda: store.state("x"),
+        lambda: store.states("x"),
         lambda: store.journal([JournalEntry("kp:trace:5", 0, b"{}")]),
     ):
         with pytest.raises(gk.StoreError, match=r"deleted, moved or replaced.*restart this program"):

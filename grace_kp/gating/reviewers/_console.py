@@ -353,9 +353,8 @@ class ConsoleReviewer:
                 except TimeIsUp:
                     terminal.write("\nTime is up without an answer.\n")
                 except QuestionEnded as how:
-                    terminal.write(
-                        f"\nThis question has ended: {printable(str(how))}. Nothing more is asked about it.\n"
-                    )
+                    ended_how = printable(str(how))
+                    terminal.write(f"\nThis question has ended: {ended_how}. Nothing more is asked about it.\n")
             return self._timed_out()
         finally:
             _ONE_AT_A_TIME.release()

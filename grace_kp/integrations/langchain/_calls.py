@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from grace_kp.integrations.langchain._interrupts import ActionAnswer
     from grace_kp.runtime import Grace
 
+    Values = Mapping[str, Any]
+
 CONSENTED, NOT_NEEDED, REFUSED, INVALID = "given", "not needed", "refused", "invalid"
 CHANGED = "It was changed since it was proposed."
 
@@ -181,9 +183,7 @@ def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mappi
     return {"names": list(values), "changed": encoded, "secret": secret}
 
 
-def restored_values(
-    base: Mapping[str, Any], kept: Mapping[str, Any] | None, types: Mapping[str, Any]
-) -> dict[str, Any]:
+def restored_values(base: Values, kept: Values | None, types: Values) -> dict[str, Any]:
     """Return the arguments that `kept_values` kept, without running a validator."""
     if kept is None:
         return dict(base)
@@ -583,15 +583,11 @@ def _refuse(name: str, answer: InterventionResponse) -> Refusal:
     if answer.action is InterventionAction.INPUT:
         return Refusal("redirected", answer.user_input or "", "success")
     why = f": {answer.user_input}" if answer.user_input else ""
-    text = (
-        f"The reviewer rejected `{name}`{why}. It was not run; do not call it like this again unless you are asked to."
-    )
-    return Refusal("cancelled", text)
+    text = "It was not run; do not call it like this again unless you are asked to."
+    return Refusal("cancelled", f"The reviewer rejected `{name}`{why}. {text}")
 
 
-def action_for(
-    case: ToolCase, arguments: Mapping[str, Any] | None = None, approval: str | None = None
-) -> dict[str, Any]:
+def action_for(case: ToolCase, arguments: Values | None = None, approval: str | None = None) -> dict[str, Any]:
     """Return a call as the action of a question; `arguments` replace its own."""
     shown, unseen = json_values(case.arguments if arguments is None else arguments)
     reasons = case.decision.reasons()

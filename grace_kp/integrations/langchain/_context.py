@@ -88,11 +88,8 @@ def attributes_of_config(tags: list[str] | None, metadata: dict[str, Any] | None
 
 
 def _first(metadata: dict[str, Any], keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        value = metadata.get(key)
-        if value is not None and value != "":
-            return render_text(value)
-    return None
+    values = (metadata.get(key) for key in keys)
+    return next((render_text(value) for value in values if value is not None and value != ""), None)
 
 
 CALLERS = 8

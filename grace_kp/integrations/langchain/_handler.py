@@ -457,22 +457,12 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             frame.own.fail(error)
 
     @shielded
-    def on_retriever_start(
-        self,
-        serialized: dict[str, Any] | None,
-        query: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: object,
-    ) -> None:
+    def on_retriever_start(self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **event: Any) -> None:
         """Record that a retriever begins."""
-        name = _name_of(serialized, kwargs.get("name"), "retriever")
-        store = metadata.get("ls_vector_store_provider") if metadata else None
+        name, metadata = _name_of(serialized, event.get("name"), "retriever"), event.get("metadata") or {}
+        store = metadata.get("ls_vector_store_provider")
         spec = self.tracker.spec(RETRIEVER, name, self.domain, store if isinstance(store, str) else None)
-        place = metadata.get(PLACE) if metadata else None
-        self.tracker.tool_started(spec, {"query": query}, run_id, parent_run_id, place)
+        self.tracker.tool_started(spec, {"query": query}, run_id, event.get("parent_run_id"), metadata.get(PLACE))
 
     @shielded
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: object) -> None:
@@ -486,23 +476,16 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_chat_model_start(
-        self,
-        serialized: dict[str, Any] | None,
-        messages: list[list[Any]],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        name: object = None,
-        **kwargs: object,
+        self, serialized: dict[str, Any] | None, messages: list[list[Any]], *, run_id: UUID, **event: Any
     ) -> None:
         """Record that a chat model begins."""
-        tracker, key, known = self.tracker, run_id.int, _name_of(serialized, name, "model")
+        tracker, key, known = self.tracker, run_id.int, _name_of(serialized, event.get("name"), "model")
         if key in tracker.frames or not tracker.recorder.enabled:
             return
-        parent = (parent_run_id and tracker.frames.get(parent_run_id.int)) or frame_here(tracker.frames)
+        parent_id, metadata = event.get("parent_run_id"), event.get("metadata") or {}
+        parent = (parent_id and tracker.frames.get(parent_id.int)) or frame_here(tracker.frames)
         inside = parent.inner_here() if parent is not None else open_here()
-        model = str((metadata or {}).get("ls_model_name") or known)
+        model = str(metadata.get("ls_model_name") or known)
         flat = messages[0] if len(messages) == 1 else [message for part in messages for message in part]
         if inside is None:
             if frame := tracker.open_root(key, flat, known, None, metadata, self.domain):
@@ -512,8 +495,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         if parent is not None and parent.quiet:
             tracker.announce(parent)
         keep_messages(inside.run, flat, parent)
-        place = metadata.get(PLACE) if metadata else None
-        tracker.keep(key, Chain(parent, inside, model, None, place)).tokens = []
+        tracker.keep(key, Chain(parent, inside, model, None, metadata.get(PLACE))).tokens = []
 
     @shielded
     def on_llm_start(self, serialized: dict[str, Any] | None, prompts: list[str], **event: Any) -> None:

@@ -123,14 +123,14 @@ def _version(names: Mapping[str, bool] | None) -> str:
 
 def _refusal(name: str, approval: Approval, words: str) -> Refusal:
     why = f" ({words})" if words else ""
-    texts = {
-        ApprovalState.SKIPPED: f"`{name}` was skipped by the reviewer{why}; it was not run.",
-        ApprovalState.EXPIRED: f"no reviewer decided about `{name}` in time; it was not run.",
-        ApprovalState.RETRIED: f"The reviewer wants `{name}` to be assessed again{why}. It was not run; call it again if it is still needed.",
-    }
-    outcome = {ApprovalState.SKIPPED: "skipped", ApprovalState.EXPIRED: "timed_out"}.get(approval.state, "cancelled")
-    text = texts.get(approval.state, f"the approval of `{name}` was {approval.state}{why}; it was not run.")
-    return Refusal(outcome, text)
+    if approval.state is ApprovalState.SKIPPED:
+        return Refusal("skipped", f"`{name}` was skipped by the reviewer{why}; it was not run.")
+    if approval.state is ApprovalState.EXPIRED:
+        return Refusal("timed_out", f"no reviewer decided about `{name}` in time; it was not run.")
+    text = f"the approval of `{name}` was {approval.state}{why}; it was not run."
+    if approval.state is ApprovalState.RETRIED:
+        text = f"The reviewer wants `{name}` to be assessed again{why}. It was not run; call it again if it is still needed."
+    return Refusal("cancelled", text)
 
 
 def inbox_answers(calls: list[InboxCall]) -> Generator[EngineStep, Any, list[tuple[InboxCall, Answer]]]:

@@ -62,14 +62,12 @@ def action_request(
     if hidden:
         action["hidden"] = dict(hidden)
         listed = ", ".join(f"{argument} ({count:,} characters)" for argument, count in hidden.items())
-        action["description"] += (
-            f"\n\nHidden content: {listed}. It cannot be approved; supply it with an edit, or reject."
-        )
+        words = "It cannot be approved; supply it with an edit, or reject."
+        action["description"] += f"\n\nHidden content: {listed}. {words}"
     if unseen:
         action["unseen"] = list(unseen)
-        action["description"] += (
-            f"\n\nNot shown in full: {', '.join(unseen)}. To approve, name it: {_unseen_form(unseen)}."
-        )
+        words = f"To approve, name it: {_unseen_form(unseen)}."
+        action["description"] += f"\n\nNot shown in full: {', '.join(unseen)}. {words}"
     return action
 
 

@@ -36,11 +36,8 @@ def question_of(inputs: object) -> str | None:
         messages = inputs.get("messages")
         if messages:
             return question_of(messages)
-        for name in (*QUESTIONS, *inputs):
-            value = inputs.get(name)
-            if isinstance(value, str) and value:
-                return value
-        return None
+        values = (inputs.get(name) for name in (*QUESTIONS, *inputs))
+        return next((value for value in values if isinstance(value, str) and value), None)
     if isinstance(inputs, list | tuple):
         if len(inputs) == 2 and isinstance(inputs[0], str) and inputs[0] in _HUMAN and isinstance(inputs[1], str):
             return inputs[1]
@@ -76,13 +73,9 @@ def text_of(message: object) -> str:
     content = message["content"] if isinstance(message, Mapping) else getattr(message, "content", "")
     if isinstance(content, str):
         return content
-    parts = []
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, str):
-            parts.append(block)
-        elif _is_text(block) and isinstance(block.get("text"), str):
-            parts.append(block["text"])
-    return "\n".join(parts)
+    blocks = filter(_is_text, content if isinstance(content, list) else ())
+    texts = (block if isinstance(block, str) else block.get("text") for block in blocks)
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def reply_of(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
@@ -216,11 +209,8 @@ def _is_document(value: object) -> bool:
 
 
 def _last(messages: Sequence[object], roles: set[str] | None) -> str | None:
-    for message in reversed(messages):
-        text = _text_if(message, roles)
-        if text:
-            return text
-    return None
+    texts = (_text_if(message, roles) for message in reversed(messages))
+    return next(filter(None, texts), None)
 
 
 def _text_if(message: object, roles: set[str] | None) -> str | None:

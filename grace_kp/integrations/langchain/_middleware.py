@@ -229,8 +229,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
             def start(_consent: Consent) -> Any:
                 with guard_tools(self.needs_decision, run.tool_consent):
-                    result = handler(run.request)
-                return run.add_notice(result)
+                    return run.add_notice(handler(run.request))
 
             return run.message(drive(execution(run), start))
         if isinstance(run, ToolMessage):
@@ -248,8 +247,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
             async def start(_consent: Consent) -> Any:
                 with guard_tools(self.needs_decision, run.tool_consent):
-                    result = await handler(run.request)
-                return run.add_notice(result)
+                    return run.add_notice(await handler(run.request))
 
             return run.message(await drive_async(execution(run), start))
         if isinstance(run, ToolMessage):

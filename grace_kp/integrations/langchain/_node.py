@@ -232,10 +232,8 @@ class NodeRegistry:
         self._lock = threading.Lock()
 
     def of(self, configurable: dict[str, Any]) -> CallOrder:
-        pad = configurable.get("__pregel_scratchpad")
-        runtime = configurable.get("__pregel_runtime")
-        attempt = getattr(getattr(runtime, "execution_info", None), "node_attempt", 1)
-        node_key = (id(pad), attempt)
+        pad, runtime = configurable.get("__pregel_scratchpad"), configurable.get("__pregel_runtime")
+        node_key = (id(pad), getattr(getattr(runtime, "execution_info", None), "node_attempt", 1))
         with self._lock:
             kept = self._nodes.get(node_key)
             if kept is None or kept[0] is not pad:
@@ -253,13 +251,9 @@ def tools_of_graph() -> Mapping[str, Any] | None:
     call = (_configurable() or {}).get("__pregel_call")
     # The scheduler of a node's task belongs to the loop, which knows the other nodes.
     loop = getattr(getattr(call, "keywords", {}).get("schedule_task"), "__self__", None)
-    found: dict[str, Any] = {}
-    registries = [
-        getattr(getattr(node, "bound", None), "tools_by_name", None) for node in getattr(loop, "nodes", {}).values()
-    ]
-    for registry in registries:
-        found.update(registry or {})
-    return found if any(registry is not None for registry in registries) else None
+    bound = [getattr(node, "bound", None) for node in getattr(loop, "nodes", {}).values()]
+    registries = [tools for each in bound if (tools := getattr(each, "tools_by_name", None)) is not None]
+    return {name: tool for tools in registries for name, tool in tools.items()} if registries else None
 
 
 def number_of_send() -> int | None:

@@ -50,11 +50,8 @@ def close_tool(frame: Frame, call: Call, output: object) -> None:
 def record_model(frame: Frame, response: LLMResult | None, error: BaseException | None = None) -> str:
     """Record an ended call of a model; return its output, which is partial after an exception."""
     run = frame.run
-    usage: dict[str, int] = {}
-    model: str | None = None
-    text = ""
-    if response is not None:
-        text, usage, model = reply_of(response)
+    reply: tuple[str, dict[str, int], str | None] = ("", {}, None) if response is None else reply_of(response)
+    text, usage, model = reply
     if error is not None and frame.tokens and (pieces := "".join(frame.tokens)).startswith(text):
         text = pieces  # the response of a failed stream lacks its last piece
     if text:

@@ -145,22 +145,13 @@ class ToolGuard(InlineHandler):
         self._consent = consent
         self._outer = outer
 
-    def on_tool_start(
-        self,
-        serialized: dict[str, Any] | None,
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        name = (serialized or {}).get("name") or kwargs.get("name") or ""
+    def on_tool_start(self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **event: Any) -> None:
+        name, inputs = (serialized or {}).get("name") or event.get("name") or "", event.get("inputs")
         arguments = {"input": input_str} if inputs is None else inputs
         innermost = _GUARD.get() or self  # below a nested agent, LangChain still calls the outermost guard
         consent = innermost._consent
         if consent is not None and consent.tool == name:
-            problem = consent.problem_with(arguments, run_id, parent_run_id)
+            problem = consent.problem_with(arguments, run_id, event.get("parent_run_id"))
             if problem:
                 raise NotStarted(problem)
             return

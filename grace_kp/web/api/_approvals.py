@@ -15,7 +15,7 @@ from grace_kp.gating import approval_alarms
 from grace_kp.web._errors import ApiProblem, problem_of
 from grace_kp.web._parameter import UNSTATED, Parameters, Text, Time
 from grace_kp.web._site import Right, perform, perform_several
-from grace_kp.web.api._document import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
+from grace_kp.web.api._document import IDS, LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
 from grace_kp.web.api._operation import ApiOperation, Body, invalid
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from grace_kp.approvals import RequestStore
     from grace_kp.web.api._operation import ApiCall
 
-ID = "ap-5e9c12e34cc947d6"
 DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
@@ -262,7 +261,6 @@ def _verb(
         body=body,
         example=example,
         problems=("unknown_approval", "not_entitled", "already_decided", *problems),
-        id_example=ID,
     )
 
 
@@ -288,7 +286,6 @@ OPERATIONS = (
         answer=get_approval,
         result=Approval,
         problems=("unknown_approval",),
-        id_example=ID,
     ),
     ApiOperation(
         name="listApprovalHistory",
@@ -300,7 +297,6 @@ OPERATIONS = (
         result=Entries,
         parameters=EntryParameters,
         problems=("unknown_approval",),
-        id_example=ID,
     ),
     _verb("approve", Approve, "Consent to an action", {"digest": DIGEST, "note": "checked the order"}, _CHANGED, "unseen",
           description="With a quorum, this is one vote."),
@@ -322,7 +318,7 @@ OPERATIONS = (
         answer=decide_several,
         result=Outcomes,
         body=Several,
-        example={"verb": "approve", "approvals": [{"id": ID, "digest": DIGEST}]},
+        example={"verb": "approve", "approvals": [{"id": IDS["approvals"], "digest": DIGEST}]},
     ),
     ApiOperation(
         name="listStanding",

@@ -181,9 +181,8 @@ def _describe_approvals(schemas: dict[str, dict[str, Any]]) -> None:
     whole = schemas["Approval"]
     whole["properties"] = {name: each for name, each in whole["properties"].items() if name not in _ELSEWHERE}
     whole["required"] = [name for name in whole["properties"] if name != "asked"]
-    whole["properties"]["arguments"]["description"] = (
-        "The arguments by parameter name, encoded; sealed ones stay sealed."
-    )
+    arguments = whole["properties"]["arguments"]
+    arguments["description"] = "The arguments by parameter name, encoded; sealed ones stay sealed."
     schemas["ListedApproval"] = {
         **whole,
         "description": "An approval in a list.",
@@ -208,6 +207,8 @@ def _field_texts(kind: type) -> dict[str, str]:
     return texts
 
 
+IDS = {"runs": "kp:trace:0b9f1c1e-1d1f-4f57-9c6c-2f3f6f0a7c11", "approvals": "ap-5e9c12e34cc947d6"}
+"""Examples of ids, by the kind that an address names."""
 _ID = {
     "name": "id",
     "in": "path",
@@ -263,7 +264,7 @@ def _describe_operation(operation: ApiOperation) -> dict[str, Any]:
     }
     parameters = _parameters(operation)
     if "{id}" in operation.path:
-        parameters = [{**_ID, "example": operation.id_example}, *parameters]
+        parameters = [{**_ID, "example": IDS[operation.path.split("/")[3]]}, *parameters]
     if parameters:
         described["parameters"] = parameters
     if operation.body is not None:

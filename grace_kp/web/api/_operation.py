@@ -118,7 +118,6 @@ class ApiOperation:
     """Codes of its specific problems."""
     example: Mapping[str, Any] = field(default_factory=dict)
     """A body."""
-    id_example: str = ""
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -184,9 +183,8 @@ def refuse_other_methods(address: str, operations: Sequence[ApiOperation]) -> Pa
     allowed = [method for method in METHODS if method in own or (method == "HEAD" and "GET" in own)]
 
     def refuse(request: Request) -> Response:
-        problem = ApiProblem(
-            "method_not_allowed", f"this address has no method {request.method}, only {', '.join(allowed)}"
-        )
+        message = f"this address has no method {request.method}, only {', '.join(allowed)}"
+        problem = ApiProblem("method_not_allowed", message)
         return json_response(problem.document, problem.status, {"Allow": ", ".join(allowed)})
 
     others = [method for method in METHODS if method not in allowed]

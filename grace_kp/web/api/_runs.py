@@ -24,7 +24,6 @@ from grace_kp.web.figures._figures import LONGEST, USUAL, FigureParameters, deci
 if TYPE_CHECKING:
     from grace_kp.web.api._operation import ApiCall
 
-ID = "kp:trace:0b9f1c1e-1d1f-4f57-9c6c-2f3f6f0a7c11"
 FARTHEST = 2**62
 
 
@@ -110,9 +109,8 @@ def get_figures(call: ApiCall) -> dict[str, Any]:
     found = decisions_of(site, asked.seconds)
     if found is None or found.value is None:
         reason = "" if found is None else found.problem
-        raise ApiProblem(
-            "unavailable", reason or "the figures of this period are being computed; ask again in a moment"
-        )
+        reason = reason or "the figures of this period are being computed; ask again in a moment"
+        raise ApiProblem("unavailable", reason)
     pending = site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,)))
     spent = spending(runs.models, site.grace.settings.prices)
     return {
@@ -148,7 +146,6 @@ OPERATIONS = (
         answer=get_run,
         result=ReasoningTrace,
         problems=("unknown_run",),
-        id_example=ID,
     ),
     ApiOperation(
         name="listFeedback",
@@ -158,7 +155,6 @@ OPERATIONS = (
         answer=list_feedback,
         result=Feedback,
         problems=("unknown_run",),
-        id_example=ID,
     ),
     ApiOperation(
         name="addFeedback",
@@ -175,7 +171,6 @@ OPERATIONS = (
         body=RunLabel,
         example={"correct": False, "note": "refunded the wrong order"},
         problems=("unknown_run", "unknown_action"),
-        id_example=ID,
     ),
     ApiOperation(
         name="getFigures",

@@ -266,9 +266,8 @@ def run_bars(days: Sequence[Group]) -> str:
 
 
 def confidence_plot(figures: RunFigures, thresholds: Thresholds) -> str:
-    rules = [
-        Rule(value, f"{level} {value:g}") for level in LEVELS[:3] if (value := getattr(thresholds, level)) != math.inf
-    ]
+    stated = ((level, getattr(thresholds, level)) for level in LEVELS[:3])
+    rules = [Rule(value, f"{level} {value:g}") for level, value in stated if value != math.inf]
     return histogram(
         "Confidence",
         figures.confidence,

@@ -119,9 +119,8 @@ def _promise_words(stated: Mapping[str, Any]) -> str:
     if not stated:
         return ""
     try:
-        promise = Promise(
-            **{name: stated[name] for name in ("risks", "delta", "kind", "moment", "unit") if name in stated}
-        )
+        names = stated.keys() & {"risks", "delta", "kind", "moment", "unit"}
+        promise = Promise(**{name: stated[name] for name in names})
     except (TypeError, ValueError):
         return ""
     return promise.in_words + (" The promise is approximate." if stated.get("approximate") else "")

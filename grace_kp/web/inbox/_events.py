@@ -105,9 +105,8 @@ class Feed:
         """Answer with a stream of events; the query value `after` or the header `Last-Event-ID` states the last one that the page has."""
         request.app.state.feed = self
         if self._is_closed or len(self._pages) >= MAX_PAGES:
-            raise HTTPException(
-                503, "Too many pages listen for events. This page works without them.", {"Retry-After": "30"}
-            )
+            text = "Too many pages listen for events. This page works without them."
+            raise HTTPException(503, text, {"Retry-After": "30"})
         page = OpenPage(person_of(request).name)
         if sum(each.owner == page.owner for each in self._pages) >= MAX_PAGES_EACH:
             raise HTTPException(

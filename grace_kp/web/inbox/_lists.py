@@ -242,9 +242,8 @@ def decide_several(request: Request) -> Response:
     form = form_of(request)
     ids = list(dict.fromkeys(form.get("id", [])))
     if len(ids) > MOST_SELECTED:
-        raise HTTPException(
-            422, f"At most {MOST_SELECTED} requests can be decided at once, and {len(ids):,} are selected."
-        )
+        text = f"At most {MOST_SELECTED} requests can be decided at once, and {len(ids):,} are selected."
+        raise HTTPException(422, text)
     verb = value_of(form, "verb")
     if not verb:
         return _show_selected(request, ids)

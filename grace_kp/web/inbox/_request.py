@@ -59,9 +59,8 @@ def request_page(
     is_pending = approval.state == "pending"
     entries = [show_entry(link) for link in site.tables.links_before(limit=ENTRIES + 1, approval=approval.id)]
     similar = site.requests.history(action=glob.escape(approval.action), limit=SIMILAR + 1)
-    following = (
-        [] if is_pending or not person.may(Right.DECIDE) else site.requests.pending(limit=2, decider=person.actor)
-    )
+    goes_on = not is_pending and person.may(Right.DECIDE)
+    following = site.requests.pending(limit=2, decider=person.actor) if goes_on else []
     if not is_pending or approval.unencoded or approval.deleted:
         shown_fields = []
     else:
@@ -297,9 +296,8 @@ def _make_edit(request: Request, form: Mapping[str, list[str]], digest: str, not
             problem = _reason_unseen(_unshown_after(approval, changes), form)
             if problem:
                 return _review(request, approval, changes, note, problem=problem, status=422)
-        perform(
-            requests, "edit", approval_id, actor=person_of(request).actor, words=note, digest=digest, changes=changes
-        )
+        actor = person_of(request).actor
+        perform(requests, "edit", approval_id, actor=actor, words=note, digest=digest, changes=changes)
     except ApprovalError as error:
         return show_refusal(request, error, {"edit": note})
     except ValueError:

@@ -128,9 +128,8 @@ def call_parts(approval: Approval) -> list[tuple[str, str]]:
     """Return names and values of the arguments for a sentence, key fields first."""
     names = [name for name in approval.key_fields if name in approval.arguments]
     names += [name for name in approval.arguments if name not in names]
-    parts = [
-        (name, member_of(approval, name).partition(" = ")[2] or flat_text(approval.arguments[name])) for name in names
-    ]
+    members = ((name, member_of(approval, name).partition(" = ")[2]) for name in names)
+    parts = [(name, member or flat_text(approval.arguments[name])) for name, member in members]
     return parts + [(name, "…") for name in approval.unencoded if name not in approval.arguments]
 
 

@@ -45,9 +45,8 @@ def align_steps(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[bool,
     rest = shorter - start
     same = next((back for back in range(rest) if former[-1 - back] != latter[-1 - back]), rest)
     ends_at = len(former) - same, len(latter) - same
-    for tag, *ends in difflib.SequenceMatcher(
-        None, former[start : ends_at[0]], latter[start : ends_at[1]]
-    ).get_opcodes():
+    matcher = difflib.SequenceMatcher(None, former[start : ends_at[0]], latter[start : ends_at[1]])
+    for tag, *ends in matcher.get_opcodes():
         a, a_end, b, b_end = (start + end for end in ends)
         if tag == "equal":
             blocks.append((True, list(zip(range(a, a_end), range(b, b_end), strict=True))))
@@ -72,9 +71,8 @@ def _key(step: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def equal_steps(pairs: Sequence[Pair]) -> str:
-    ranges = [
-        f"{first}" if first == last else f"{first}–{last}" for first, last in zip(pairs[0], pairs[-1], strict=True)
-    ]
+    ends = zip(pairs[0], pairs[-1], strict=True)
+    ranges = [f"{first}" if first == last else f"{first}–{last}" for first, last in ends]
     return f'<p class="equal">{count_text(len(pairs), "equal step")} <span class="soft">(A {ranges[0]}, B {ranges[1]})</span></p>'
 
 
@@ -129,9 +127,8 @@ def compare_page(request: Request) -> Response:
     names = [params.get(side, "").strip() for side in ("a", "b")]
     if chosen or not all(names):
         wrong = count_text(len(chosen), "run") if chosen else ""
-        return site.page(
-            request, "runs/choose.html", a=names[0], b=names[1], chosen=wrong, status=422 if chosen else 200
-        )
+        status = 422 if chosen else 200
+        return site.page(request, "runs/choose.html", a=names[0], b=names[1], chosen=wrong, status=status)
     documents = []
     for name in names:
         trace = find_run(site, name)

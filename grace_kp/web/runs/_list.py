@@ -117,7 +117,7 @@ def run_list(request: Request) -> Response:
         "runs/list.html",
         status=422 if problems else 200,
         rows=[
-            {"run": row, "address": run_address(root, row.id), "began": _seconds(row.created_at)} for row in found.rows
+            {"run": run, "address": run_address(root, run.id), "began": _seconds(run.created_at)} for run in found.rows
         ],
         chips=chips(active),
         fields=fields(site.catalog, conditions, problems),

@@ -154,10 +154,11 @@ def run_page(request: Request) -> Response:
 
 def list_actions(trace: ReasoningTrace) -> list[tuple[DecisionRecord, str, Markup]]:
     """Return the gated actions of a run, each with its name in labels and its labels."""
-    names = [
-        (decision, action_name(decision.data, place)) for place, decision in enumerate(trace.decisions[:MAX_ACTIONS])
-    ]
-    return [(decision, name, trust_html(labels_of(trace.grace or {}, name))) for decision, name in names]
+    found = []
+    for place, decision in enumerate(trace.decisions[:MAX_ACTIONS]):
+        name = action_name(decision.data, place)
+        found.append((decision, name, trust_html(labels_of(trace.grace or {}, name))))
+    return found
 
 
 def run_json(request: Request) -> Response:

@@ -151,9 +151,8 @@ def parse_form(body: bytes) -> dict[str, list[str]]:
             body.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=FIELDS
         )
     except ValueError:
-        raise HTTPException(
-            400, f"The form cannot be read: it must be UTF-8 and have at most {FIELDS:,} fields."
-        ) from None
+        text = f"The form cannot be read: it must be UTF-8 and have at most {FIELDS:,} fields."
+        raise HTTPException(400, text) from None
 
 
 def parse_json(body: bytes) -> Any:

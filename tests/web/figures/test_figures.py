@@ -416,7 +416,7 @@ def test_a_profile_states_its_promise():
 def test_promises_are_read_from_the_store(office, caplog):
     """With every level; the log names a state that cannot be read."""
     assert ([], "") == watched_promises(office.grace.store)
-    office.grace.store.update_state("monitor:x:y", lambda _: "{}")
+    office.grace.store.change_states(lambda read: {"monitor:x:y": "{}"})
     found, problem = watched_promises(office.grace.store)
     assert [] == found
     assert "Watched promises cannot be read: the store cannot be read or written at the moment." == problem

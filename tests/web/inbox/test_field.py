@@ -295,7 +295,7 @@ def test_null_is_a_value_of_its_own():
         ("whole", "seven", "not a whole number"), ("whole", "1.5", "integer"), ("whole", "9" * 5_000, "can be kept"), ("number", "1e999", "can be kept"),
         ("number", "1_000", "not a number"), ("day", "2026-02-30", "not a date"), ("span", "P1D", "not a duration"), ("money", "1,10", "not a decimal"),
         ("key", "x", "not a UUID"), ("choice", "7", "choose one"), ("yes", "x", "choose one"), ("tags", "[1", "is not JSON"), ("tags", "[1]", "is not of type"),
-        ("tags", "NaN", "NaN is not JSON"), ("either", '{"a": 1, "a": 2}', "duplicate key"), ("either", "[" * 100_000, "JSON"), ("either", "1e999", "JSON"),
+        ("tags", "NaN", "NaN is not a JSON number"), ("either", '{"a": 1, "a": 2}', "duplicate key"), ("either", "[" * 100_000, "JSON"), ("either", "1e999", "JSON"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_at_the_field(name, text, words):
