@@ -128,6 +128,8 @@ def fact_text(name: str, value: object) -> str:
     if name == "step":
         count = f"the {value} steps" if value != 1 else "the first step"
         return f"{count} of the run, before the request" if value else "the run before its first step"
+    if name == "action_confidence" and isinstance(value, Mapping) and isinstance(value.get("reason"), str):
+        return f"confidence in the action: {value['reason']}"
     return f"{name.replace('_', ' ')}: {value if isinstance(value, str) else json_text(value)}"
 
 

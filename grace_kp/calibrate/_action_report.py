@@ -63,7 +63,8 @@ def calibrate_actions(
     seen = np.flatnonzero(~held if holdout else held).tolist()
     if not seen:
         raise ValueError(
-            f"all {len(set(groups)):,} tasks are held back to choose the thresholds; label actions of more, or hold none back"
+            f"{'the only task is' if len(set(groups)) == 1 else 'all tasks are'} held back to choose the thresholds; label actions in more tasks, "
+            "or use a holdout of 0"
         )
     tested_at = np.flatnonzero(held).tolist()
     fitted, tested = [actions[place] for place in seen], [actions[place] for place in tested_at]

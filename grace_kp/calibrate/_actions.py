@@ -32,8 +32,9 @@ from grace_kp.calibrate._head import (
 )
 from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, fit_calibration, fit_logistic, probability
 from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, json_form, units, weights_of
-from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, Thresholds, history_of_document
+from grace_kp.confidence import ACTION_FEATURES, FREE, LOW_WORDS, LOWERING, Thresholds, history_of_document
 from grace_kp.errors import brief
+from grace_kp.pages import count_text
 from grace_kp.trace import SourceFile, read_decisions
 
 if TYPE_CHECKING:
@@ -130,19 +131,15 @@ class ActionModel:
     def describe(self, action: ActionFeatures) -> str:
         """Return the reason for the confidence in one sentence: the largest contributions, or the rate of the tool."""
         count = sum(self.counts.values())
-        parts = [
-            f"{name} ({value:+.1f})".replace("-", "−") for name, value in self.explain(action) if abs(value) >= 0.05
-        ]
+        shown = [(name, value) for name, value in self.explain(action) if abs(value) >= 0.05][:MAX_SHOWN]
+        parts = []
         if self.regression is None:
-            parts.insert(
-                0,
-                f"the share of right actions of {action.tool}"
-                if action.tool in self.rates
-                else "the lowest share of a tool",
-            )
-        return (
-            f"Learned from {count:,} actions: {', '.join(parts[:MAX_SHOWN]) or 'all features are near their averages'}"
-        )
+            is_known = action.tool in self.rates
+            parts.append(f"the share of right actions of {action.tool}" if is_known else "the lowest share of a tool")
+        for verb, sign in (("raised", 1), ("lowered", -1)):
+            own = [f"{name} ({value:+.1f})".replace("-", "−") for name, value in shown if value * sign > 0]
+            parts += [f"{verb} by {', '.join(own)}"] if own else []
+        return f"Learned from {count:,} actions: {'; '.join(parts) or 'all features are near their averages'}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without the predictions out of fold."""
@@ -280,8 +277,10 @@ class ActionRegression(StrictFields):
         return probability(self.calibration.slope * self.logits(rows) + self.calibration.offset)
 
     def explain(self, action: ActionFeatures) -> dict[str, float]:
-        words = (*((LOWERING | FREE)[name] for name in self.features), "the tool", "the model of the agent")
-        return dict(zip(words, (self.calibration.slope * self.parts(_Rows.of([action]))[0]).tolist(), strict=True))
+        values, high = action.as_dict(), LOWERING | FREE
+        words = [(high if values[name] > each[2] else LOW_WORDS)[name] for name, each in self.features.items()]
+        parts = (self.calibration.slope * self.parts(_Rows.of([action]))[0]).tolist()
+        return dict(zip((*words, "the tool", "the model of the agent"), parts, strict=True))
 
 
 def _places(names: Iterable[str]) -> list[int]:
@@ -391,13 +390,15 @@ def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionF
     Raises:
         ValueError: the trace has no such decision, or it does not hold the step and arguments of it.
     """
-    for place, entry in enumerate(list_in(mapping_in(document, "grace"), "decisions")):
+    entries = list_in(mapping_in(document, "grace"), "decisions")
+    for place, entry in enumerate(entries):
         for record in read_decisions([entry]) if action in (place, as_mapping(entry).get("id")) else ():
             if record.step is not None and not record.hidden and isinstance(entry.get("arguments"), Mapping):
                 history = history_of_document(document, record.step, decisions=place)
                 return history.features(record.action, dict(record.arguments))
     raise ValueError(
-        f"the run {brief(document.get('id'))} has no action {action!r:.80} whose arguments are recorded as a whole"
+        f"the run {brief(document.get('id'))} has no action {action!r:.80} whose arguments are recorded as a whole; it has {len(entries):,}, "
+        "numbered from 0"
     )
 
 
@@ -441,8 +442,8 @@ def fit_action_features(
     by_rate = samples.by_rate()
     if count < LEAST_LABELS or rarer < LEAST_OF_EACH or names < LEAST_GROUPS:
         reason = (
-            f"there are {count:,} labels of {names:,} tasks, {rarer:g} of the rarer class; a regression needs {LEAST_LABELS}, "
-            f"{LEAST_GROUPS} and {LEAST_OF_EACH}"
+            f"{count_text(count, 'label')} from {count_text(names, 'task')}, {rarer:g} of the rarer class; a regression needs at least "
+            f"{LEAST_LABELS} labels, {LEAST_GROUPS} tasks and {LEAST_OF_EACH} of the rarer class"
         )
         return samples.model(None, None, reason, by_rate)
     penalty, logits = samples.choose_penalty()

@@ -335,7 +335,7 @@ class Predictor(JsonRecord):
     name: str
     words: str
     flagged: int
-    """Labelled actions with the feature: where it is a figure, above its median."""
+    """Labelled actions with the feature: where it is a figure, above its median, or at it where nothing is above."""
     n: int
     """All labelled actions."""
     wrong: int
@@ -343,7 +343,7 @@ class Predictor(JsonRecord):
     wrong_others: int
     """How many of the others are wrong."""
     odds_ratio: float
-    """Odds of an error among the flagged, divided by those among the others; half an action is added to each of the four counts."""
+    """Odds of an error among the flagged, divided by those among the others; half an action is added to each of the four counts if one is 0."""
     interval: tuple[float, float] | None
     """Its 95 % interval over resamples of whole tasks; None where fewer than ten tasks have the feature or lack it."""
 
@@ -395,7 +395,7 @@ def predictors_of(
     random, chances = np.random.default_rng(seed), np.full(count, 1 / count)
     draws = (random.multinomial(count, chances, RESAMPLES // 10).T for _ in range(10))  # all at once need much memory
     totals = np.concatenate([per_task.sum(axis=2, keepdims=True), *(per_task @ drawn for drawn in draws)], axis=2)
-    a, b, c, d = np.moveaxis(totals + 0.5, 1, 0)
+    a, b, c, d = np.moveaxis(totals + 0.5 * (totals == 0).any(axis=1, keepdims=True), 1, 0)
     ratios = a * d / (b * c)
     lows, highs = np.quantile(ratios[:, 1:], (0.025, 0.975), axis=1).tolist()
     found = []

@@ -75,7 +75,7 @@ def grace_of(trace: Document | ReasoningTrace) -> Document:
     elif hasattr(trace, "grace") and hasattr(trace, "steps"):
         part = trace.grace
     else:
-        raise TypeError(f"traces must hold ReasoningTrace objects or their dict form, not {type(trace).__name__}")
+        raise TypeError(f"a trace must be a ReasoningTrace or its dict form, not {type(trace).__name__}")
     return part if isinstance(part, Mapping) else {}
 
 
@@ -232,6 +232,8 @@ def provenance(
         return history_of_document(run, step, decisions=decisions)
 
     if isinstance(action, tuple):
+        if [*map(type, action)][:1] != [str] or len(action) != 2 or not isinstance(action[1], Mapping):
+            raise ValueError(f"a call is a pair of a tool and its arguments by name, not {action!r:.80}")
         return seen().features(*action).places
     for number, record in enumerate(read_decisions(entries)):
         if action in (number, record) or (isinstance(action, str) and action == record.data.get("id")):

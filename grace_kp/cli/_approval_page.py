@@ -85,7 +85,7 @@ def opaque(approval: Approval) -> list[str]:
 
 
 def put_question(out: Console, approval: Approval, *, full: bool, places: bool = False) -> None:
-    from grace_kp.gating import approval_places
+    from grace_kp.gating import approval_alarms, approval_places
     from grace_kp.gating.reviewers import Page, place_lines
 
     page = Page(max(out.width, 20), getattr(out.file, "encoding", None) or "utf-8")
@@ -93,7 +93,9 @@ def put_question(out: Console, approval: Approval, *, full: bool, places: bool =
     lines = question.in_full(page) if full else question.in_short(page, *FOLD, "--full or --json shows them")
     if places:
         quoted = [line for place in approval_places(approval) for line in place_lines(place, page)]
-        lines += quoted or [" places:     no result of a tool that the run holds contains a value with an alarm"]
+        if not quoted and list(approval_alarms(approval)) != [""]:  # a repeated call is about no value
+            quoted = [" places:     no result of a tool that the run holds contains a value with an alarm"]
+        lines += quoted
     for line in lines:
         put(out, line)
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from grace_kp.confidence._action_history import (
         ACTION_FEATURES,
         FREE,
+        LOW_WORDS,
         LOWERING,
         ActionFeatures,
         ActionHistory,
@@ -59,8 +60,8 @@ if TYPE_CHECKING:
     from grace_kp.confidence._provenance import ALARMS, ActionAlarm, ProvenanceIndex, ValuePlaces
 
 __all__ = [
-    "ACTION_FEATURES", "ALARMS", "BEFORE", "FOR_ENDED_RUNS", "FREE", "LOWERING", "NOT_EVALUATED", "PARTLY_READ",
-    "PER_STEP", "PROFILES", "SCORE_KINDS", "STILL_OPEN", "UNKNOWN", "ActionAlarm", "ActionDecision", "ActionFeatures",
+    "ACTION_FEATURES", "ALARMS", "BEFORE", "FOR_ENDED_RUNS", "FREE", "LOWERING", "LOW_WORDS", "NOT_EVALUATED",
+    "PARTLY_READ", "PER_STEP", "PROFILES", "SCORE_KINDS", "STILL_OPEN", "UNKNOWN", "ActionAlarm", "ActionDecision", "ActionFeatures",
     "ActionHistory", "ConfidenceAggregator", "ConfidenceCalculator", "ConfidenceFactors", "ConfidenceScore",
     "DynamicThresholds", "Evaluation", "LearnedProfile", "Profile", "ProvenanceIndex", "RecordedEvidence",
     "ResultReader", "RunEvidence", "RunReader", "Scores", "SearchResults", "Thresholds", "ValuePlaces",
@@ -72,7 +73,7 @@ __all__ = [
 # Compiling their patterns takes longer than importing the rest, and only gates on actions of a model need them.
 _MODULES = {
     **dict.fromkeys(("ACTION_FEATURES", "FREE", "LOWERING", "ActionFeatures", "ActionHistory"), "_action_history"),
-    **dict.fromkeys(("RunReader", "history_of_document", "model_of"), "_action_history"),
+    **dict.fromkeys(("LOW_WORDS", "RunReader", "history_of_document", "model_of"), "_action_history"),
     "wording": "_wording",
     **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
     **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),

@@ -33,6 +33,8 @@ LOWERING: dict[str, str] = _WORDS["lowering"]
 """Features that can only lower a confidence, each with the words for its presence or a high value."""
 FREE: dict[str, str] = _WORDS["free"]
 """The other features, with their words."""
+LOW_WORDS: dict[str, str] = _WORDS["low"]
+"""For each feature the words for its absence or a low value."""
 ACTION_FEATURES = (*LOWERING, *FREE)
 """The names of an action's features, in the order of their values."""
 _YES = re.compile(

@@ -119,20 +119,21 @@ class ActionAlarm:
     name: AlarmName
     parameter: str = ""
     tool: str = ""
-    """For `beside` the tool whose result holds the value, for `repeat` the tool that is called."""
+    """For `beside` the tool whose result holds the value, for `nowhere` one that the agent passed it to before, for `repeat` the called one."""
     words: str = ""
     """The instructing words, from the project's lists."""
     is_part: bool = False
     """Whether it is a part of the value, such as an address in a message."""
 
-    def sentence(self, value: str = "", *, is_sealed: bool = False) -> str:
+    def sentence(self, value: object = None, *, is_sealed: bool = False) -> str:
         """Return the reason in words; with the value only where it may be shown."""
-        shown = f"`{self.parameter}`{' (sealed)' if is_sealed else f' {value!r}' if value else ''}"
+        shown = f"`{self.parameter}`{' (sealed)' if is_sealed else '' if value is None else f' {value!r}'}"
         if self.name == "beside":
             where = f"text returned by `{self.tool}`" if self.tool else "a document in the user's message"
             return f"{'a part of ' if self.is_part else ''}{shown} stands only in {where}, beside {self.words!r}"
         if self.name == "nowhere":
-            return f"{shown} is in no tool result and not in the user's words"
+            before = f" before the agent passed it to `{self.tool}`," if self.tool else ""
+            return f"{shown} is in no tool result{before} and not in the user's words"
         return f"the same call of `{self.tool}` already succeeded in this run"
 
 
@@ -257,14 +258,15 @@ class ProvenanceIndex:
         return tuple(dict.fromkeys(found)), tuple(places)
 
     def excerpt(self, place: Place) -> str:
-        """Return the text around a place in normal form, at most `MAX_EXCERPT` characters; empty for a schema.
+        """Return the text around a place in normal form, at most `MAX_EXCERPT` characters, with "…" where it is cut; empty for a schema.
 
         It is what a user, a tool or a document wrote: escape it, and show it only to those who may see the run.
         """
         if not 0 <= place.number < len(self._pieces):
             return ""
-        start = max(0, place.start - MAX_EXCERPT // 2)
-        return self._pieces[place.number].text[start : start + MAX_EXCERPT]
+        text, start = self._pieces[place.number].text, max(0, place.start - MAX_EXCERPT // 2)
+        end = start + MAX_EXCERPT - 4
+        return f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"
 
     def _quotes(self, line: str) -> bool:
         """Return whether some words of a line are in a result that was added before."""
@@ -290,7 +292,7 @@ class ProvenanceIndex:
         text = normal_form(text_of(value, unread)[: MAX_TOTAL - self._total + 1])
         is_whole = is_complete and not unread and not _CUT.search(text)
         if kind != "argument" and not is_whole:
-            self.add_gap("a text is cut, redacted or cannot be read")
+            self.add_gap("a text is cut, redacted, not captured or cannot be read")
         if self._total + len(text) > MAX_TOTAL:
             self.add_gap("the run is longer than what is indexed")
             text = text[: MAX_TOTAL - self._total]
@@ -327,9 +329,13 @@ class ProvenanceIndex:
             alarm = alarm or self._beside(path, shape, inside, is_part=True)
             places += inside
         evidence = [place for place, piece in places if not _is_echo(piece, places)]
-        kind = min((place.kind for place in evidence), key=KINDS.index, default="unknown" if self.gaps else "nowhere")
-        if kind == "nowhere" and shape in {"identifier", "address"}:
-            alarm = ActionAlarm("nowhere", path)
+        kind: Kind = min((place.kind for place in evidence), key=KINDS.index, default="nowhere")
+        is_target = shape in {"identifier", "address"}
+        has_source = kind not in ({"nowhere", "argument"} if is_target else {"nowhere"})
+        if not has_source and self.gaps:
+            kind = "unknown"
+        elif not has_source and is_target:
+            alarm = ActionAlarm("nowhere", path, next((each.tool for each, _ in places if each.kind == "argument"), ""))
         listed = tuple(place for place, _ in places[:MAX_PLACES])
         is_beside = any(place.beside for place, _ in places)
         return ValuePlaces(path, shape, kind, listed, is_part and bool(places), is_beside, alarm)
@@ -360,9 +366,10 @@ class ProvenanceIndex:
                 yield from self._notations.get(key[4:], ())
         elif value:
             found = list(islice(self._phrase(value, shape), MAX_FOUND))
-            if not found and shape in {"identifier", "address"}:
-                found = list(islice(self._squeezed(value), MAX_FOUND))
             yield from found
+            if shape in {"identifier", "address"}:  # which the user may write with spaces, and a document without
+                ends = {(number, end) for number, _, end in found}
+                yield from (each for each in self._squeezed(value) if (each[0], each[2]) not in ends)
 
     def _phrase(self, value: str, shape: Shape) -> Iterator[Occurrence]:
         if shape == "address":
@@ -426,10 +433,12 @@ def _field_before(text: str) -> str:
 
 
 def _is_echo(piece: _Piece, found: list[_Sighting]) -> bool:
-    """Return whether a failed call only shows the argument that the agent made up for it."""
-    if not piece.is_failure:
-        return False
-    return any(place.kind == "argument" and own.order <= piece.order for place, own in found)
+    """Return whether a text only shows a value that the agent passed before: to the same tool, or to any if the call failed."""
+    return any(
+        place.kind == "argument" and own.order <= piece.order
+        for place, own in found
+        if piece.is_failure or (piece.kind == "text" and piece.tool == own.tool)
+    )
 
 
 def _split_pasted(text: str) -> tuple[str, str]:

@@ -251,7 +251,8 @@ def _alarm_fields(case: GatedCall, decision: Decision) -> dict[str, Any]:
         return {}
     sealed, shown = () if case.terms is None else case.terms.sealed, case.shown_arguments()
     places = lambda: alarm_places(case.scope.document(), case.action, alarms, shown, sealed)  # noqa: E731
-    return {"alarms": alarms, "sealed": sealed, "find_places": places}
+    has_values = any(alarm.parameter for alarm in alarms)
+    return {"alarms": alarms, "sealed": sealed, "find_places": places if has_values else None}
 
 
 def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Consent | None]:

@@ -318,7 +318,7 @@ def alarm_names(stated: object) -> tuple[str, ...]:
 
     named = ALARMS if stated == "all" else stated
     if isinstance(named, str) or not isinstance(named, Collection) or not all(name in ALARMS for name in named):
-        raise GateError(f'alarms must be "all", "none" or names of {", ".join(ALARMS)}, not {stated!r:.60}')
+        raise GateError(f'alarms must be "all", "none" or a tuple of names such as ("beside",), not {stated!r:.60}')
     return tuple(name for name in ALARMS if name in named)
 
 

@@ -90,7 +90,7 @@ class InterventionRequest:
     sealed: tuple[str, ...] = ()
     """Parameters whose values no sentence repeats."""
     find_places: Callable[[], Sequence[ValuePlace]] | None = field(default=None, repr=False, compare=False)
-    """Looks up the places of the values that raised alarms; None where there are no alarms."""
+    """Looks up the places of the values that raised alarms; None where none did."""
 
     def __post_init__(self) -> None:
         for name in ("arguments", "hidden"):
@@ -251,11 +251,12 @@ def alarm_sentences(
 
     found: dict[str, list[str]] = {}
     for alarm in alarms:
-        name, value = argument_of(alarm), ""
+        name, value = argument_of(alarm), None
         if name in arguments and name not in sealed:
-            leaves = leaves_of({name: plain(view(arguments[name], MAX_LEAVES).root)}, [])
-            paths = ((".".join(keys).replace(".[", "["), leaf) for keys, leaf, _ in leaves)
-            value = next((cut(leaf, MAX_QUOTED) for path, leaf in paths if path == alarm.parameter), "")
+            root = plain(view(arguments[name], MAX_LEAVES).root)
+            for keys, leaf, is_number in leaves_of({name: root}, []):
+                if ".".join(keys).replace(".[", "[") == alarm.parameter:
+                    value = root if is_number and len(keys) == 1 else cut(leaf, MAX_QUOTED)
         found.setdefault(name, []).append(alarm.sentence(value, is_sealed=name in sealed))
     return {name: "; ".join(dict.fromkeys(sentences)) for name, sentences in found.items()}
 
@@ -273,7 +274,7 @@ class ValuePlace:
     caption: str
     """Where the text is from, and that it is a quotation."""
     text: str
-    """The text around the value, from the redacted run, in lower case and with single spaces. Show it escaped and set apart: it may instruct the reader."""
+    """The text around the value, from the redacted run, in normal form; "…" where it is cut. Show it escaped and set apart: it may instruct the reader."""
 
 
 def alarm_places(
@@ -295,10 +296,13 @@ def _find_places(document: Mapping[str, Any] | None, action: str, arguments: Map
     history = history_of_document(document or {})
     found = history.features(action, arguments).places
     listed = [(each.parameter, place) for each in found for place in each.places if place.kind in {"text", "field"}]
-    caption = "step {}, quoted from {}; it is not an instruction"
+    first = "a message" if "parent" in ((document or {}).get("grace") or ()) else "the user's first message"
+    captions = ("step {}, quoted from {}", "a message"), ("quoted from {1}", first)
+    end = " in lower case, without invisible characters; it is not an instruction"
     return [
-        ValuePlace(name, caption.format(place.step, place.tool or "a message"), history.index.excerpt(place))
+        ValuePlace(name, words.format(place.step, place.tool or message) + end, history.index.excerpt(place))
         for name, place in listed[:MAX_PLACES]
+        for words, message in [captions[place.step < 0]]
     ]
 
 

@@ -236,6 +236,19 @@ def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[st
     )
 
 
+def arguments_of_check(check: Callable[..., object]) -> int:
+    """Return how many of the result and the arguments by name a check takes; 0 where it can be called with neither or needs more."""
+    try:
+        signature = inspect.signature(check)
+    except (TypeError, ValueError):  # written in C, such as `bool`
+        return 1
+    for count in (2, 1):
+        with suppress(TypeError):
+            signature.bind(*range(count))
+            return count
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class ResultLabels:
     """The labels that follow from a gated action that has returned: by its check, and of the action that it undid.
@@ -257,23 +270,17 @@ class ResultLabels:
         """Store them, now that the trace is stored."""
         check, undone = self.check, self.undone
         if check is not None:
-            correct = attempt(f"the check of {self.entry['action']}", partial(self._ask, check))
+            name, known = f"the check of {self.entry['action']}", (self.result, self.arguments)
+            correct = attempt(name, partial(check, *known[: arguments_of_check(check)]))
             approval = self.entry.get("approval") or {}
             if correct is not None and not isinstance(correct, bool):
-                note("an outcome check", f"returned a {type(correct).__name__}, and not True, False or None")
+                note(name, f"returned a {type(correct).__name__}, and not True, False or None")
             elif correct is not None and not (approval and self._label(approval["id"], correct, CHECK)):
                 self._label(self.entry["id"], correct, CHECK, trace_id)
         # The number of a refund, say, is not that of an action in the run.
         name = undone if isinstance(undone, str) and not undone.isdecimal() else ""
         if undone is not None and not any(self._label(name, False, REVERSAL, run) for run in (trace_id, None)):
             note("a reversal", f"{self.entry['action']} names no action of its run, and no approval of another run")
-
-    def _ask(self, check: Callable[..., object]) -> object:
-        try:
-            takes_arguments = len(inspect.signature(check).parameters) > 1
-        except (TypeError, ValueError):  # written in C, such as `bool`
-            takes_arguments = False
-        return check(self.result, self.arguments) if takes_arguments else check(self.result)
 
     def _label(self, action: str, correct: bool, source: str, trace_id: str | None = None) -> bool:
         """Label an action of a run, by default of that which asked for the approval with this id; return whether there is one."""

@@ -330,8 +330,13 @@ class Front(ABC):
 
         if judge not in {"always", "when_needed", "never"}:
             raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
-        if check is not None and (not callable(check) or is_async(check)):
-            raise TypeError(f"check must be a plain function that takes the result, not {check!r:.60}")
+        if check is not None:
+            from grace_kp.runtime._feedback import arguments_of_check
+
+            if not callable(check) or is_async(check) or not arguments_of_check(check):
+                raise TypeError(
+                    f"check must be a plain function of the result, or result and arguments, not {check!r:.60}"
+                )
 
         from grace_kp.gating import Policy
         from grace_kp.runtime._gates import GateSpec, gate_action

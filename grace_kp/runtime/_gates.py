@@ -306,7 +306,7 @@ class Scope:
         if found is None:
             return (f"the origin of the arguments of {case.action} could not be looked up",)
         raised = [alarm for alarm in found[0] if alarm.name in names]
-        self._gates.alarm_counts.update({"examined", *(alarm.name for alarm in raised)})
+        self._gates.alarm_counts.update(["examined", *dict.fromkeys(alarm.name for alarm in raised)])
         case.alarms = tuple(dict.fromkeys((*case.alarms, *raised)))
         return found[1]
 

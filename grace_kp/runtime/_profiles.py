@@ -150,6 +150,8 @@ class ProfileInUse:
             measured = self._fallback(known.factors, UNKNOWN_ACTION)
         else:
             measured = self._checked(known.factors, lambda: learned.action_confidence(known.action, known.factors))
+            if not measured.problem:  # the sub-scores are those of the run, and the confidence is not
+                measured = replace(measured, score=replace(measured.score, breakdown={}, not_evaluated=()))
         is_learned = self.learned is not None and not measured.problem
         calculator = None if is_learned else self.calculator
         return measured, Basis.of(measured.score.score, known.factors, known.evidence, calculator)
@@ -167,7 +169,7 @@ class ProfileInUse:
             return (NO_RUN,)
         try:
             run = copy_json(document)
-            if action is not None:  # it has no step yet
+            if action is not None and (self.action is None or features is None):  # it has no step yet
                 run["grace"].setdefault("decisions", []).append({"action": action})
             found = tuple(compare(run))
             if features is not None and self.action is not None:

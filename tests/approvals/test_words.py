@@ -95,6 +95,7 @@ WORDS = [
     (fact_text("step", 3), "the 3 steps of the run, before the request"),
     (fact_text("step", 1), "the first step of the run, before the request"),
     (fact_text("own_fact", {"a": 1}), 'own fact: {"a": 1}'),
+    (fact_text("action_confidence", {"score": 0.1, "reason": "Learned from 9 actions"}), "confidence in the action: Learned from 9 actions"),
 ]  # fmt: skip
 
 

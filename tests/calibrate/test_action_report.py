@@ -73,9 +73,8 @@ def test_thresholds_of_each_tool():
 def test_few_labels_say_what_is_missing(holdout):
     """The rate of the tool is the confidence, no level is used, and nothing that was not measured has a figure."""
     found = cal.calibrate_actions(acted(6, seed=1), PROMISE, holdout=holdout)
-    assert any(
-        note.startswith("the confidence in an action is the rate of its tool: there are") for note in found.notes
-    )
+    rate = "the confidence in an action is the rate of its tool: "
+    assert any(note.startswith(rate) and "a regression needs at least 50 labels" in note for note in found.notes)
     assert all(level.threshold is None and level.more for level in found.levels)
     assert found.assessments["learned"].intervals["auroc"] is None
     assert all(each.interval is None for each in found.predictors)
@@ -89,7 +88,9 @@ def test_labels_that_cannot_be_used_are_refused():
         cal.calibrate_actions(acted(0), PROMISE)
     with pytest.raises(ValueError, match="must be about actions"):
         cal.calibrate_actions(acted(10), cal.Promise(risks={"silent": 0.1}))
-    with pytest.raises(ValueError, match="all 1 tasks are held back"):
+    with pytest.raises(
+        ValueError, match="the only task is held back to choose the thresholds; label actions in more tasks"
+    ):
         cal.calibrate_actions(acted(1), PROMISE)
     with pytest.raises(ValueError, match="moment must be action"):
         cal.Promise(risks={"silent": 0.1}, unit="action", moment="end")
@@ -122,11 +123,18 @@ def test_what_predicts_errors_has_counts_first():
     actions = [features(beside=number < 60) for number in range(200)]
     labels = np.array([float(not (number < 40 or 60 <= number < 74)) for number in range(200)])
     (found,) = predictors_of(actions, labels, list(range(200)))
-    assert found.odds_ratio == pytest.approx((40.5 * 126.5) / (20.5 * 14.5))
+    assert found.odds_ratio == 40 * 126 / (20 * 14)
     assert found.interval[0] < found.odds_ratio < found.interval[1]
-    assert str(found).startswith(
-        "a value beside instructions: 60 of 200 flagged; 67% wrong, else 10%; odds ratio 17 (8."
-    )
+    assert str(found).startswith("a value beside instructions: 60 of 200 flagged; 67% wrong, else 10%; odds ratio 18 (")
+
+
+def test_a_feature_that_makes_no_difference_predicts_nothing():
+    """Half an action is added only where a count is 0, so that equal shares have the odds ratio 1."""
+    actions = [features(beside=number % 9 < 3) for number in range(360)]
+    labels = np.array([float(number % 3 > 0) for number in range(360)])
+    (found,) = predictors_of(actions, labels, [number // 9 for number in range(360)])
+    assert (("33%", "33%"), 1.0, (1.0, 1.0)) == (found.shares, found.odds_ratio, found.interval)
+    assert found.clearness == 0
 
 
 def test_the_interval_of_an_odds_ratio_rests_on_tasks():

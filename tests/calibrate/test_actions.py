@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from grace_kp import calibrate as cal
 from grace_kp.calibrate import ActionModel, fit_action_features
 from grace_kp.calibrate._actions import MODELLED, recorded_features
-from grace_kp.confidence import ACTION_FEATURES, FREE, LOWERING, ActionFeatures, ActionHistory, Thresholds
+from grace_kp.confidence import ACTION_FEATURES, FREE, LOW_WORDS, LOWERING, ActionFeatures, ActionHistory, Thresholds
 from tests.exhaustive import examples
 
 CALL = {"reservation_id": "AB1234", "amount": 120}
@@ -167,7 +167,7 @@ def test_an_explanation_adds_up_to_the_log_odds():
 def test_too_few_labels_leave_the_rate_of_the_tool(actions, labels, groups):
     model = fit_action_features(actions, labels, groups)
     assert model.regression is None
-    assert "a regression needs 50" in model.reason
+    assert "a regression needs at least 50 labels, 8 tasks and 15 of the rarer class" in model.reason
     assert model.rates["weak"] == model.predict(with_errors("weak", 0.0)) == model.predict(with_errors("weak", 9.0))
     assert () == model.explain(with_errors("weak", 0.0))
 
@@ -195,7 +195,7 @@ def test_a_repeated_call_gets_no_more_than_repeated_calls_deserve():
     repeated, first = ActionFeatures("tool", tuple(values)), with_errors("tool", 0.0)
     model = fit_action_features([first] * 20, [1.0] * 20, list(range(20)))
     assert (0.0, 1.0) == (model.predict(repeated), model.predict(first))
-    assert "the same call already succeeded" == model.explain(repeated)[0][0]
+    assert "a call that already succeeded" == model.explain(repeated)[0][0]
     model = fit_action_features([*[first] * 20, *[repeated] * 5], [1.0] * 25, list(range(25)))
     assert pytest.approx(5 / 15) == model.predict(repeated)
 
@@ -421,7 +421,7 @@ def test_groups_and_weights_are_those_of_the_runs():
         (LABELS, {"weights": [1.0]}, "there are 30 runs and 1 weights"),
         ([True] * 30, {}, "run 0 must be a trace with a mapping from actions to labels"),
         ([{"d9": True}] * 30, {}, "the run 't0' has no action 'd9' whose arguments are recorded as a whole"),
-        ([{4: True}] * 30, {}, "has no action 4"),
+        ([{4: True}] * 30, {}, "has no action 4 whose .* recorded as a whole; it has 4, numbered from 0"),
         ([{0: 7}] * 30, {}, r"labels\[0\] must be a number from 0 to 1"),
         ([{0: None}] * 30, {}, "no labelled actions"),
     ],
@@ -431,9 +431,18 @@ def test_labels_of_actions_that_cannot_be_used_give_an_error(labels, options, me
         cal.fit_actions(RUNS, labels, **options)
 
 
+def test_a_low_value_is_named_in_its_own_words():
+    """A contribution that raises names what speaks for the action, not the feature that it lacks."""
+    few, many = (dict(MODEL.explain(with_errors("weak", value))) for value in (0.0, 2.0))
+    assert few["few or no errors before"] > 0 > many["errors before"]
+    assert "raised by few or no errors before (+" in MODEL.describe(with_errors("weak", 0.0))
+    assert set(ACTION_FEATURES) == set(LOW_WORDS)
+    assert not set(LOW_WORDS.values()) & {*LOWERING.values(), *FREE.values()}
+
+
 def test_a_description_names_the_largest_contributions():
     reason = MODEL.describe(with_errors("weak", 2.0))
-    assert reason.startswith("Learned from 240 actions: errors before (−")
+    assert reason.startswith("Learned from 240 actions: lowered by errors before (−")
     rates = fit_action_features(*labelled(40))
     assert "Learned from 40 actions: the share of right actions of weak" == rates.describe(with_errors("weak", 2.0))
     assert "Learned from 40 actions: the lowest share of a tool" == rates.describe(with_errors("new", 2.0))

@@ -319,7 +319,7 @@ def test_the_confidence_in_an_action_has_its_reason_and_its_parts(promised):
     profile = judging(promised)
     score = profile.action_confidence(action, ConfidenceFactors())
     assert round(profile.action.predict(action), 3) == score.score
-    assert score.reason.startswith("Learned from 80 actions: a large amount (+")
+    assert score.reason.startswith("Learned from 80 actions: raised by a large amount (+")
     assert score.contributions["a large amount"] > 1
     with pytest.raises(ValueError, match="no confidence in actions"):
         promised.action_confidence(action, ConfidenceFactors())

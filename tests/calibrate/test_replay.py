@@ -151,7 +151,7 @@ def test_entries_that_cannot_be_read_are_counted():
 
 
 def test_other_things_are_refused():
-    with pytest.raises(TypeError, match="traces must hold ReasoningTrace objects or their dict form, not str"):
+    with pytest.raises(TypeError, match="a trace must be a ReasoningTrace or its dict form, not str"):
         cal.replay(["kp:trace:1"], gk.Thresholds())
     for minutes in (-1, math.inf, math.nan, "2", True):
         with pytest.raises(ValueError, match="minutes_per_review must be a number of at least 0"):

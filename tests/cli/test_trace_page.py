@@ -349,6 +349,15 @@ def test_facts_of_a_decision_are_words(entry, facts):
     assert facts == list(decision_facts(entry))
 
 
+@pytest.mark.parametrize("full", [True, False])
+def test_alarms_that_the_reason_states_are_repeated_as_json_only_in_full(full):
+    entry = {"action": "pay", "outcome": "cancelled", "reason": "because `to` is odd", "alarms": [{"name": "nowhere"}]}
+    out = Console(file=io.StringIO(), width=80)
+    Sheet(out, full=full, nested=False).print(gk.ReasoningTrace.model_validate(document("1", decisions=[entry])))
+    assert "because `to` is odd" in out.file.getvalue()
+    assert full == ("nowhere" in out.file.getvalue())
+
+
 @given(GRACE)
 def test_what_commands_call_survives_any_grace_part(grace):
     """Scores, records of the store, typed properties, operations for scorers, evidence, the page."""

@@ -220,13 +220,39 @@ def test_the_reason_of_nowhere():
     )
 
 
-@pytest.mark.parametrize(("has_succeeded", "names"), [(False, ["nowhere"]), (None, ["nowhere"]), (True, [])])
-def test_only_a_call_that_succeeded_shows_that_a_value_exists(has_succeeded, names):
-    """A failed call shows the value that the agent made up, and so does its error."""
-    index = index_of(calls=[("pay", {"payment_id": "credit_card_11"}, has_succeeded)])
-    if has_succeeded is False:
-        index.add_result("pay", "Error: credit_card_11 not found", has_failed=True)
-    assert names == alarm_names(index, "credit_card_11", "payment_id")
+@pytest.mark.parametrize("has_succeeded", [False, None, True])
+@pytest.mark.parametrize("result", ["no such card", "Error: credit_card_11 not found", {"id": "credit_card_11"}])
+def test_a_call_of_the_agent_is_no_source_of_an_identifier(has_succeeded, result):
+    """An agent that passes what it made up to any tool first, and a tool that repeats it, show nothing."""
+    index = index_of(calls=[("look_up", {"payment_id": "credit_card_11"}, has_succeeded)])
+    index.add_result("look_up", result, has_failed=has_succeeded is False)
+    (alarm,), _ = index.examine("pay", {"payment_id": "credit_card_11"})
+    before = "`payment_id` is in no tool result before the agent passed it to `look_up`, and not in the user's words"
+    assert before == alarm.sentence()
+
+
+def test_a_result_shows_an_identifier_that_the_agent_did_not_pass_to_its_tool():
+    index = index_of(calls=[("look_up", {"payment_id": "credit_card_11"}, True)])
+    index.add_result("list_cards", {"id": "credit_card_11"})
+    assert [] == alarm_names(index, "credit_card_11", "payment_id")
+
+
+def test_an_identifier_of_an_earlier_call_is_unknown_where_something_was_not_read():
+    index = index_of(calls=[("look_up", {"payment_id": "credit_card_11"}, True)])
+    index.add_gap("a text is cut")
+    assert "unknown" == trace(index, "credit_card_11", "payment_id").kind
+    assert [] == alarm_names(index, "credit_card_11", "payment_id")
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("DE89 3704 0044 0532 0130 00", "DE89370400440532013000"), ("+49 170 1234567", "+491701234567")],
+)
+def test_the_users_notation_of_an_identifier_counts_beside_an_exact_copy(written, value):
+    """A document that holds the value without spaces does not hide the user's own words."""
+    index = index_of(user=f"Pay to {written}.", results=[("read", f"Please send the money to {value}.")])
+    assert "user" == trace(index, value, "to").kind
+    assert [] == alarm_names(index, value, "to")
 
 
 @pytest.mark.parametrize(

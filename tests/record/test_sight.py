@@ -150,7 +150,7 @@ def test_redacted_values_of_a_trace_are_unknown_and_never_count_as_equal(grace):
     with grace.run("log in") as run:
         log_in("hunter2-abcdef")
         live = history_of(run)
-        assert ["repeat"] == [a.name for a in live.features("log_in", {"password": "hunter2-abcdef"}).alarms]
+        assert "repeat" in [a.name for a in live.features("log_in", {"password": "hunter2-abcdef"}).alarms]
         assert [] == [a.name for a in live.features("log_in", {"password": "other-12345"}).alarms if a.name == "repeat"]
     stored = history_of_document(run.trace)
     arguments = run.trace.steps[0].input
@@ -494,6 +494,11 @@ def test_provenance_of_an_open_run_and_of_a_call_that_was_not_made(grace):
     assert "user" == value.kind
     with pytest.raises(ValueError, match="the run has no decision 3; it has 0"):
         cal.provenance(run.trace, 3)
+    for call in [("pay",), ("pay", "acc-1"), (3, {}), ()]:
+        with pytest.raises(ValueError, match="a call is a pair of a tool and its arguments by name, not"):
+            cal.provenance(run.trace, call)
+    with pytest.raises(TypeError, match="a trace must be a ReasoningTrace or its dict form, not str"):
+        cal.provenance("x", 0)
 
 
 @given(

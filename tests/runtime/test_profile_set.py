@@ -13,6 +13,7 @@ import pytest
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.calibrate._actions import recorded_features
+from grace_kp.gating.reviewers import Page, Question
 from grace_kp.record import Documents
 from grace_kp.testing import ScriptedJudge, ScriptedReviewer, capture
 from grace_kp.testing import make_grace as make_runtime
@@ -570,6 +571,20 @@ def test_a_tool_without_labels_asks(judging):
     (decision,) = captured.only.decisions
     assert "the tool is 'refund'; the confidence in actions was fitted on 'pay'" in " ".join(decision.evidence_gaps)
     assert decision.level.value in {"confirm", "escalate"}
+    assert 1 == sum("'refund'" in each for each in decision.data["mismatches"])
+
+
+def test_a_question_explains_the_confidence_in_the_action_and_shows_no_sub_scores_of_the_run(judging):
+    """They are of the run, and did not enter the figure above them."""
+    asked = []
+    grace = make_grace(
+        profile=judging, reviewer=lambda request: asked.append(request) or gk.InterventionResponse("cancel")
+    )
+    with pytest.raises(gk.ActionCancelled):
+        pay_bills(grace, 987_654)
+    text = " ".join(" ".join(Question(asked[0]).in_full(Page(200))).split())
+    assert "Learned from 60 actions: lowered by a large amount (−" in text
+    assert "tool success" not in text
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("out of order"), SystemExit(1), math.nan])

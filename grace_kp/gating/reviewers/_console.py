@@ -397,7 +397,7 @@ class _Dialogue:
             return None
         action = InterventionAction.PROCEED if typed == UNSEEN and self._question.opaque else _ANSWERS.get(typed)
         if action is None:
-            self._remark("Please type one of v, y, n, e, s, r, i. Enter alone does nothing.")
+            self._remark("Please type one of the letters in brackets. Enter alone does nothing.")
         elif action is VIEW:
             self._is_shown = self._show(self._question.in_full(self._page())) or self._is_shown
         elif action is InterventionAction.PROCEED:

@@ -253,6 +253,7 @@ class Facts:
     def of(cls, request: InterventionRequest) -> Facts:
         """Return the facts of a request that a gate puts to a reviewer."""
         confidence = request.confidence
+        of_action = confidence.reason if confidence and not confidence.breakdown else ""
         return cls(
             action=request.action,
             level=request.level.value,
@@ -263,7 +264,7 @@ class Facts:
             score=request.decision.confidence_score,
             parts={} if confidence is None else with_fallbacks(confidence.evaluated, confidence.fallbacks),
             penalties=() if confidence is None else tuple(confidence.penalties_applied),
-            reason=request.reason,
+            reason=" ".join(filter(None, (request.reason, of_action))),
             alarms=alarm_sentences(request.alarms, request.arguments, request.sealed),
             time="" if request.timeout is None else f"{request.timeout:g} s, then {deadline_text(request.on_timeout)}",
         )
@@ -386,7 +387,7 @@ def label_lines(label: str, text: str, page: Page) -> list[str]:
 
 def place_lines(place: ValuePlace, page: Page) -> list[str]:
     """Lay out a place of a value: where it is, and the text, set apart by bars."""
-    text = wrap(units(f"… {place.text} …", page), page.width - 2 * STEP)
+    text = wrap(units(place.text, page), page.width - 2 * STEP)
     lines = prose(" ", f"{place.parameter}: {place.caption}:", page, STEP)
     return [*lines, *(f"{' ' * STEP}{BAR}{line}" for line in text)]
 
