@@ -110,7 +110,7 @@ class ActionHistory:
         if is_agent and isinstance(text, str) and text != name:
             self.add_user(text)
         else:
-            self.index.add_gap("the user's words are not known")
+            self.index.add_gap("the user's words are not known", hides_results=False)
 
     def add_agent(self, text: str) -> None:
         """Add a message or thought of the agent."""
@@ -133,7 +133,7 @@ class ActionHistory:
         leaves = [normal_form(leaf) for _, leaf, _ in leaves_of(arguments, [])]
         call = f"{tool} {leaves}"
         if arguments is None:
-            self.index.add_gap("the arguments of calls are not captured")
+            self.index.add_gap("the arguments of calls are not captured", hides_results=False)
             call = f"{tool} {self._steps}"
         else:
             self.index.add_call(tool, arguments, step=step, has_succeeded=has_succeeded)
@@ -313,6 +313,8 @@ class RunReader:
             history.index.at = order
             history.add_call(tool, arguments, step=begun if is_first else -1, has_succeeded=succeeded)
             history.index.at = None
+            if call.get("call_id") in self._agents:
+                history.index.add_unknown(tool, text, step=place)
             text = "" if call.get("call_id") in self._agents or status == "suspended" else text
             history.add_result(tool, text, step=place, has_failed=has_failed, is_complete=is_text)
         elif kind == "thought" and step.get("role") != "user":

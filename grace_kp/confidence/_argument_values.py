@@ -188,8 +188,8 @@ def text_of(value: object, unread: list[str]) -> str:
         return text
 
 
-def leaves_of(value: object, unread: list[str]) -> Iterator[tuple[tuple[str, ...], str, bool]]:
-    """Yield the keys that lead to each string and number, its text, and whether it is a number.
+def leaves_of(value: object, unread: list[str]) -> Iterator[tuple[tuple[str, ...], str, bool | None]]:
+    """Yield the keys that lead to each value, its text, and whether it is a number; None for true, false, null and what is empty.
 
     The methods of the built-in types are used, so that no code of a subclass runs. `unread` gets the path of what is of another type, or too deep.
     """
@@ -202,21 +202,33 @@ def leaves_of(value: object, unread: list[str]) -> Iterator[tuple[tuple[str, ...
         if issubclass(kind, str):
             yield path, str.__str__(item), False
         elif item is None or kind is bool:
-            yield path, str(item).casefold(), False
+            yield path, str(item).casefold(), None
         elif issubclass(kind, int) and int.bit_length(item) < MAX_BITS:
             yield path, int.__repr__(item), True
         elif issubclass(kind, float):
             yield path, float.__repr__(item).removesuffix(".0"), True
         elif issubclass(kind, dict) and len(path) < MAX_DEPTH:
-            named = list(islice(dict.items(item), MAX_LEAVES))
-            stack += [((*path, name if type(name) is str else "?"), inner) for name, inner in reversed(named)]
+            named = [((*path, _key_text(name)), inner) for name, inner in islice(dict.items(item), MAX_LEAVES)]
+            unread += [path_text(keys) for keys, _ in named if keys[-1] == "?"]
+            stack += reversed(named)
+            if path and not named:
+                yield path, "{}", None
         elif issubclass(kind, list | tuple) and len(path) < MAX_DEPTH:
             inside = list.__iter__(item) if issubclass(kind, list) else tuple.__iter__(item)
             numbered = list(enumerate(islice(inside, MAX_LEAVES)))
             stack += [((*path, f"[{place}]"), inner) for place, inner in reversed(numbered)]
+            if path and not numbered:
+                yield path, "[]", None
         else:
             unread.append(path_text(path))
     unread.append("…")
+
+
+def _key_text(key: object) -> str:
+    kind = type(key)
+    if issubclass(kind, str):
+        return str.__str__(cast("str", key))
+    return int.__repr__(key) if isinstance(key, int) and kind is int and key.bit_length() < MAX_BITS else "?"
 
 
 def path_text(path: tuple[str, ...]) -> str:
@@ -224,10 +236,10 @@ def path_text(path: tuple[str, ...]) -> str:
 
 
 def call_digest(tool: str, arguments: object) -> bytes | None:
-    """Return a digest that calls with equal arguments share; None where arguments cannot be read."""
+    """Return a digest that calls with the same arguments share, and others do not; None where arguments cannot be read.
+
+    Only the notation of numbers is forgiven: 1 and 1.0 are the same.
+    """
     unread: list[str] = []
-    found = sorted(
-        (path, min(number_keys(leaf), default=leaf) if is_number else normal_form(leaf))
-        for path, leaf, is_number in leaves_of(arguments, unread)
-    )
+    found = sorted(leaves_of(arguments, unread), key=repr)
     return None if unread else hashlib.sha256(repr((tool, found)).encode("utf-8", "surrogatepass")).digest()
