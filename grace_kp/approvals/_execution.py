@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import math
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,15 @@ from grace_kp.approvals._digest import (
     secret_parameters,
     without_texts,
 )
-from grace_kp.approvals._record import WAITER, RequestRecord, new_record, read_record, record_of, texts_in_sealed
+from grace_kp.approvals._record import (
+    WAITER,
+    RequestRecord,
+    contents_at,
+    new_record,
+    read_record,
+    record_of,
+    texts_in_sealed,
+)
 from grace_kp.approvals._request import ENTITLING, OPEN, Actor, ApprovalState, person
 from grace_kp.approvals._standing import all_standing, end, give_back, reserve_use, use
 from grace_kp.approvals._tables import RowQuery
@@ -42,8 +51,6 @@ from grace_kp.pages import printable
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from grace_kp.approvals._record import Approval
     from grace_kp.approvals._request import ApprovalRequest, PolicyNow
     from grace_kp.approvals._transaction import Transaction
@@ -118,9 +125,14 @@ def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str
             f"{names}, so that this call may be another one; wait for its end",
             approval_id=record.id,
         )
-    needs_person = new.level == InterventionLevel.ESCALATE.value or new.facts.get("alarms")
-    if record.state in ENTITLING and record.data["standing"] and needs_person:
-        note = "a later call of this operation is at level escalate or raised an alarm; no standing approval covers it"
+    note = ""
+    if record.state in ENTITLING and record.data["standing"] and new.level == InterventionLevel.ESCALATE.value:
+        note = "a later call of this operation is at level escalate; no standing approval covers it"
+    elif record.state is not _S.CLAIMED and not _alarms(new.facts) <= _alarms(
+        (contents_at(tx.writes, record.data["request"]) or {}).get("facts")
+    ):
+        note = "a later call of this operation raised an alarm that this request does not show"
+    if note:
         close(tx, record, _S.CANCELLED, "withdrawn", actor=_gate(), verb="join", note=note)
         return None
     _check_user(record, new)
@@ -158,6 +170,15 @@ def _asks_the_same(tx: Transaction, record: RequestRecord, new: ApprovalRequest,
         return has_digest(asked, new.action, new.version, unsealed, leave_out=new.not_covered, secret=tx.secret)
     except ValueError:  # that key is not here
         return False
+
+
+def _alarms(facts: object) -> set[str]:
+    """Return the names and parameters of alarms; they may be those of another version, or of a state that someone changed."""
+    stated = facts.get("alarms") if isinstance(facts, Mapping) else None
+    return {
+        repr((each.get("name"), each.get("parameter")) if isinstance(each, Mapping) else each)
+        for each in (stated if isinstance(stated, list | tuple) else [stated] if stated else ())
+    }
 
 
 def _check_user(record: RequestRecord, new: ApprovalRequest) -> None:

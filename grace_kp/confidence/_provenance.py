@@ -120,7 +120,8 @@ class ValuePlaces:
 class ActionAlarm:
     """A reason to ask before an action. It names a parameter, never its value."""
 
-    name: AlarmName
+    name: AlarmName | Literal["unreadable"]
+    """`unreadable` for one of another program, or of a later version."""
     parameter: str = ""
     tool: str = ""
     """For `beside` the tool whose result holds the value, for `nowhere` one that the agent passed it to before, for `repeat` the called one."""
@@ -139,6 +140,8 @@ class ActionAlarm:
         if self.name == "nowhere":
             before = f" before the agent passed it to `{self.tool}`," if self.tool else ""
             return f"{shown} is in no tool result{before} and not in the user's words"
+        if self.name == "unreadable":
+            return "an alarm about this call cannot be read"
         return f"the same call of `{self.tool}` already succeeded in this run"
 
 
@@ -430,7 +433,9 @@ class ProvenanceIndex:
     def _continues(self, number: int, flat: str, start: int, value: str) -> bool:
         """Return whether a value begins at a place, and goes on in the next piece where it does not end in this one."""
         rest = value[len(flat) - start :] if start + len(value) > len(flat) else ""
-        has_rest = not rest or self._pieces[number + 1 : number + 2] and self._pieces[number + 1].flat.startswith(rest, OVERLAP)
+        has_rest = not rest or (
+            self._pieces[number + 1 : number + 2] and self._pieces[number + 1].flat.startswith(rest, OVERLAP)
+        )
         return bool(has_rest) and flat.startswith(value[: len(flat) - start], start)
 
     def _squeezed(self, value: str) -> Iterator[Occurrence]:

@@ -387,11 +387,7 @@ def _look(run: Run | None, case: GatedCall) -> tuple[ActionFeatures, list[str]] 
     if history is None:
         return None
     left_out, left = () if case.terms is None else case.terms.ignore, iter(range(MAX_NODES))
-    arguments = {
-        name: _readable(value, left)
-        for name, value in case.shown_arguments().items()
-        if name not in left_out
-    }
+    arguments = {name: _readable(value, left) for name, value in case.shown_arguments().items() if name not in left_out}
     defaults = {name: each.default for name, each in case.signature.parameters.items() if type(each.default) in _JSON}
     schema = {"declared": case.own_schema(), "defaults": {name: {"default": each} for name, each in defaults.items()}}
     found = history.features(case.action, arguments, schema=schema)
