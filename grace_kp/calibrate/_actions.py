@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 MODELLED = (
     "beside", "unnamed_target", "not_user", "unnamed", "retries", "tool_errors", "errors", "actions", "since_user", "argument_length",
-    "schema_errors", "confirmed", "user_length", "amount",
+    "confirmed", "user_length", "amount",
 )  # fmt: skip
 """Features of the regression. The reads before an action are left out, because an agent can be led to pad with them; the others, because on
 recorded actions they predicted other tasks no better, or worse (`benchmarks/action_confidence.py`)."""

@@ -194,7 +194,7 @@ class Run:
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "checks", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "node", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "preamble", "prepared",
-        "reading", "refusal", "result", "resumes", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
+        "reading", "refusal", "result", "resumes", "returned", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
         "troubles_before", "usage", "via", "via_trace",
     )  # fmt: skip
 
@@ -215,6 +215,8 @@ class Run:
         self.via_trace: str | None = None
         self.events: list[Event] = []
         self.decisions: list[dict[str, Any]] = []
+        self.returned: dict[object, object] = {}
+        """What gated functions returned, by the id of their decision, until a gate reads it."""
         self.checks: list[Callable[[str], object]] = []
         """Called with the id of the trace once it is stored: labels that follow from the results of gated actions."""
         self.attributes: Attributes | None = None

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
 
 MAX_HIT_TEXTS = 64
+MAX_RETURNED = 100_000
+"""Characters of each text in what a gated function returned."""
 WAITING = "waits for a person"
 UNTOLD = "the instructions that the model was given before this run was resumed are not known"
 NOTHING = "The run recorded no step and returned no text."
@@ -408,7 +410,9 @@ class LiveReader(StepBuilder):
                 self.begun[f"c{self.number(event)}"] = event
         before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
         self.history.index.at = None
-        self.reading.read(self.steps, self.calls, [*before, *run.decisions], self._inside)
+        returned = lambda name: render(run.returned[name], MAX_RETURNED)  # noqa: E731
+        self.reading.read(self.steps, self.calls, [*before, *run.decisions], self._inside, returned)
+        run.returned.clear()
         for step in self.steps[self.forgotten :]:  # what the index holds is not held twice
             step.pop("content", None)
             step.pop("input", None)

@@ -440,7 +440,10 @@ def gate_action(
 
     @shielded
     def returned(case: GatedCall, bound: inspect.BoundArguments | None, result: object) -> None:
-        if (run := current_run()) is not None:
+        run = current_run()
+        if run is not None and case.policy.alarms and not hasattr(type(result), "__next__"):
+            run.returned[case.entry.fields.get("id")] = result
+        if run is not None and (spec.check, spec.undoes) != (None, None):
             from grace_kp.runtime._feedback import ResultLabels
 
             here, arguments, entry = gates(), case.shown_arguments(bound), case.entry.fields
@@ -455,7 +458,7 @@ def gate_action(
         scope=lambda: Scope(gates(), spec),
         identity=spec.identity,
         stated=spec.stated,
-        returned=None if spec.check is None and spec.undoes is None else returned,
+        returned=returned,
     )
     if spec.undoes is not None and spec.undoes not in {*behind.signature.parameters} - {behind.hidden}:
         raise GateError(f"undoes names {spec.undoes!r:.60}, which is not a parameter of {behind.name}")

@@ -250,6 +250,16 @@ def test_a_cut_result_hides_no_plain_value(padding):
     assert entry.level == "confirm"
 
 
+def test_what_a_gated_function_returns_is_known():
+    """Although its result is in no step, because it is no tool."""
+    desk = Desk()
+    create = desk.grace.gate(alarms="all", name="create")(lambda name: {"order": f"ORD-{name}"})
+    with desk.grace.run("Order chair 55") as run:
+        desk.grace.thought("which?")
+        desk.send(create("55")["order"])
+    assert ["silent", "silent"] == [entry.level for entry in run.trace.decisions]
+
+
 def test_what_an_agent_inside_of_a_tool_returns_is_not_nowhere():
     """It is no source either: the gate asks, and states that it cannot know."""
     desk = Desk()
