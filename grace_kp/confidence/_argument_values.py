@@ -60,6 +60,15 @@ _IDENTIFIER = re.compile(
     r"(?<![\w-])(?:#?(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[a-z_])[a-z\d]+(?:[_-][a-z\d]+)*|\d{6,})(?![\w-])"
 )
 _ID_PARAMETER = re.compile(r"(?:^|_|\b)(?:id|ids|iban|account|code|number|reference|email|url|phone)$")
+_NAMING_PARAMETER = re.compile(r"(?:^|_|\b)(?:title|subject|label|branch|slug|heading)$")
+_EVERYDAY = re.compile(
+    r"[a-z]{0,3}|0|default|primary|secondary|unknown|n/a|self|current|latest|main|master|root|home|inbox|sent|drafts?|trash|archive|auto|any|other"
+    r"|standard|basic|null|undefined|anonymous|guest|admin|system|public|private|test|personal|work|checking|savings"
+    r"|[a-z]{2,3}[-_][a-z]{2,4}|(?:utf|iso|latin|ascii|windows|cp|sha|md|base|mp|h)[-_]?\d[\d-]{0,6}|\d{1,5}x\d{1,5}|\d{1,4}\s?[a-z]{1,2}"
+    r"|\d{1,2}:\d{2}\s?[ap]m|#(?:[\da-f]{3,4}|[\da-f]{6}|[\da-f]{8})|(?:gpt|claude|gemini|llama|mistral|qwen)-?\d[\w.-]{0,20}"
+    r"|(?:python|java|node|php|ruby|es|http|ipv|web|oauth)\d[\d.]{0,4}"
+)
+"""Constants of formats and programs, and default choices, which models know without having read them."""
 _FOLD = re.compile(r"\\\n\s*\\?")
 _ESCAPE = re.compile(r"\\(?:([nrt])|([\"'\\/]))")
 """Escapes of JSON, YAML and Python, which results contain as they are."""
@@ -103,6 +112,13 @@ def shape_of(value: str, keys: tuple[str, ...] = (), *, is_number: bool = False)
     if digits or (len(value) > 3 and _IDENTIFIER.fullmatch(value)):
         return "identifier"
     return "common" if len(value) < (4 if value.isascii() else 2) or value in _CONSTANTS else "words"
+
+
+def is_everyday(value: str, keys: tuple[str, ...] = ()) -> bool:
+    """Return whether a model may state a value in normal form without a source, though it looks like an identifier: `eur`, `utf-8`, a new title."""
+    name = next((key for key in reversed(keys) if not key.startswith("[")), "").casefold()
+    is_short = len(value) < 4 and name.endswith(("code", "account", "number"))
+    return is_short or bool(_EVERYDAY.fullmatch(value) or _NAMING_PARAMETER.search(name))
 
 
 def _is_date(value: str) -> bool:

@@ -17,6 +17,7 @@ from grace_kp.confidence._argument_values import (
     LEAST_SQUEEZED,
     MAX_LEAVES,
     call_digest,
+    is_everyday,
     leaves_of,
     normal_form,
     notations_in,
@@ -340,7 +341,8 @@ class ProvenanceIndex:
 
     def _trace_value(self, tool: str, keys: tuple[str, ...], leaf: str, is_number: bool | None) -> ValuePlaces:
         value = _line(leaf)
-        return self._trace(tool, path_text(keys), value, shape_of(value, keys, is_number=bool(is_number)))
+        shape = shape_of(value, keys, is_number=bool(is_number))
+        return self._trace(tool, path_text(keys), value, shape, is_everyday=is_everyday(value, keys))
 
     def _trace_names(self, tool: str, names: list[tuple[tuple[str, ...], str]]) -> Iterator[ValuePlaces]:
         """Look up the keys inside of arguments. Single words name fields; other names count only if they are beside instructions."""
@@ -355,7 +357,7 @@ class ProvenanceIndex:
             elif found.kind == "unknown" and not is_plain:
                 yield found
 
-    def _trace(self, tool: str, path: str, value: str, shape: Shape) -> ValuePlaces:
+    def _trace(self, tool: str, path: str, value: str, shape: Shape, *, is_everyday: bool = False) -> ValuePlaces:
         if _CUT.search(value):
             return ValuePlaces(path, shape, "unknown")
         places = self._places(tool, value, shape)
@@ -367,7 +369,7 @@ class ProvenanceIndex:
             places += inside
         sources = {place.kind for place, piece in places if not _is_echo(piece, places)}
         kind: Kind = min(sources - {"unknown"}, key=KINDS.index, default="nowhere")
-        is_target = shape in {"identifier", "address"}
+        is_target = shape in {"identifier", "address"} and not is_everyday
         has_source = kind not in ({"nowhere", "argument"} if is_target else {"nowhere"})
         if not has_source and (self.gaps or "unknown" in sources if is_target else self.hides_results):
             kind = "unknown"
