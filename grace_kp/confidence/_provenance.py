@@ -186,8 +186,8 @@ class ProvenanceIndex:
     def __init__(self) -> None:
         self.gaps: list[str] = []
         """Why a value without a place may be in something that was not read; empty where everything was read."""
-        self.hides_results = False
-        """Whether one of them is about what a tool returned, where an instruction may be beside any value."""
+        self._hiding: set[str] = set()
+        """Those about what a tool returned, where an instruction may be beside any value."""
         self._pieces: list[_Piece] = []
         self._postings: dict[str, list[int]] = {}
         self._notations: dict[str, list[Occurrence]] = {}
@@ -254,9 +254,16 @@ class ProvenanceIndex:
 
     def add_gap(self, reason: str, *, hides_results: bool = True) -> None:
         """Note that something the agent saw was not captured, redacted or cut; `hides_results` unless it is only what people told it."""
-        self.hides_results |= hides_results
+        if hides_results:
+            self._hiding.add(reason[:200])
         if len(self.gaps) < 20 and reason not in self.gaps:
             self.gaps.append(reason)
+
+    def end_gap(self, reason: str) -> None:
+        """Note that the missing part was added."""
+        self._hiding.discard(reason)
+        if reason in self.gaps:
+            self.gaps.remove(reason)
 
     def has_succeeded(self, tool: str, arguments: object) -> bool:
         """Return whether the same call, by value, succeeded earlier."""
@@ -371,7 +378,7 @@ class ProvenanceIndex:
         kind: Kind = min(sources - {"unknown"}, key=KINDS.index, default="nowhere")
         is_target = shape in {"identifier", "address"} and not is_everyday
         has_source = kind not in ({"nowhere", "argument"} if is_target else {"nowhere"})
-        if not has_source and (self.gaps or "unknown" in sources if is_target else self.hides_results):
+        if not has_source and (self.gaps or "unknown" in sources if is_target else self._hiding):
             kind = "unknown"
         elif not has_source and is_target:
             alarm = ActionAlarm("nowhere", path, next((each.tool for each, _ in places if each.kind == "argument"), ""))

@@ -575,7 +575,7 @@ class Call(Event):
 
     __slots__ = (
         "args", "child", "end", "error", "hits", "kwargs", "owns", "parent", "result", "run", "spec", "start",
-        "status",
+        "status", "streams",
     )  # fmt: skip
 
     def __init__(
@@ -602,6 +602,7 @@ class Call(Event):
         self.result: Any = None
         self.status: str | None = None
         self.end = 0
+        self.streams: bool  # set for generators only
         self.place = place if place is not HERE else None if HOST.place is None else HOST.place()
         self.start = run.clock()
         run.events.append(self)  # last, because the journal reads events from another thread

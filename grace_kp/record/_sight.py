@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MAX_KEPT = 20_000
 """Events of nested runs that have ended which the outermost run keeps until a gate asks."""
 LOST = "what a run inside or around this one recorded was released before a gate asked"
+STREAMS = "a tool has not yet returned all that it yields"
 UNREAD = "what the run has seen could not be read"
 
 
@@ -39,9 +40,10 @@ def history_of(run: Run | None) -> ActionHistory | None:
             sight.history = ActionHistory()
         history = sight.history
     with history.lock:
-        sight.kept = 0
+        sight.kept, sight.streams = 0, False
         if not attempt("reading what a run has seen", lambda: sight.read(root, history)):
             history.index.add_gap(UNREAD)
+        (history.index.add_gap if sight.streams else history.index.end_gap)(STREAMS)
     return history
 
 
@@ -73,11 +75,13 @@ def _sight_of(root: Run) -> Sight:
 class Sight:
     """The history of a tree of runs. Its outermost run keeps it."""
 
-    __slots__ = ("generation", "history", "is_lost", "kept", "reader")
+    __slots__ = ("generation", "history", "is_lost", "kept", "reader", "streams")
 
     def __init__(self, generation: int, *, is_lost: bool) -> None:
         self.generation, self.is_lost = generation, is_lost
         self.history: ActionHistory | None = None
+        self.streams = False
+        """Whether a tool had yielded only a part of its result when the history was last read."""
         self.kept = 0
         """Number of events that nested runs keep."""
         self.reader: LiveReader | None = None

@@ -419,6 +419,7 @@ class LiveReader(StepBuilder):
         self.forgotten = len(self.steps)
         for name, call in list(self.begun.items()):
             inner, has_ended = call.child, call.status is not None
+            self.sight.streams |= not has_ended and getattr(call, "streams", False)
             if inner is not None:
                 has_ended &= not inner.open
                 self.sight.read(inner, self.history)  # it may go on after its call

@@ -260,6 +260,24 @@ def test_what_a_gated_function_returns_is_known():
     assert ["silent", "silent"] == [entry.level for entry in run.trace.decisions]
 
 
+def test_what_a_tool_still_yields_is_not_nowhere():
+    """The gate asks until the whole result is known, because nothing of it is read before."""
+    desk = Desk()
+
+    @desk.grace.tool
+    def pages():
+        yield "ORD-77812 is open"
+        yield "ORD-77813 is open"
+
+    with desk.grace.run("Cancel the open orders") as run:
+        for page in pages():
+            with contextlib.suppress(gk.ActionCancelled):
+                desk.send(page.split()[0])
+        desk.send("ORD-77812")
+    assert ["confirm", "confirm", "silent"] == [entry.level for entry in run.trace.decisions]
+    assert [[], [], []] == [alarm_names(entry) for entry in run.trace.decisions]
+
+
 def test_what_an_agent_inside_of_a_tool_returns_is_not_nowhere():
     """It is no source either: the gate asks, and states that it cannot know."""
     desk = Desk()
