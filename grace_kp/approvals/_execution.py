@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import math
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +50,8 @@ from grace_kp.pages import printable
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from grace_kp.approvals._record import Approval
     from grace_kp.approvals._request import ApprovalRequest, PolicyNow
     from grace_kp.approvals._transaction import Transaction
@@ -128,9 +129,7 @@ def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str
     note = ""
     if record.state in ENTITLING and record.data["standing"] and new.level == InterventionLevel.ESCALATE.value:
         note = "a later call of this operation is at level escalate; no standing approval covers it"
-    elif record.state is not _S.CLAIMED and not _alarms(new.facts) <= _alarms(
-        (contents_at(tx.writes, record.data["request"]) or {}).get("facts")
-    ):
+    elif record.state is not _S.CLAIMED and not _shows_alarms(tx, record, new):
         note = "a later call of this operation raised an alarm that this request does not show"
     if note:
         close(tx, record, _S.CANCELLED, "withdrawn", actor=_gate(), verb="join", note=note)
@@ -172,13 +171,9 @@ def _asks_the_same(tx: Transaction, record: RequestRecord, new: ApprovalRequest,
         return False
 
 
-def _alarms(facts: object) -> set[str]:
-    """Return the names and parameters of alarms; they may be those of another version, or of a state that someone changed."""
-    stated = facts.get("alarms") if isinstance(facts, Mapping) else None
-    return {
-        repr((each.get("name"), each.get("parameter")) if isinstance(each, Mapping) else each)
-        for each in (stated if isinstance(stated, list | tuple) else [stated] if stated else ())
-    }
+def _shows_alarms(tx: Transaction, record: RequestRecord, new: ApprovalRequest) -> bool:
+    facts = (contents_at(tx.writes, record.data["request"]) or {}).get("facts") or {}
+    return all(alarm in facts.get("alarms", ()) for alarm in new.facts.get("alarms") or ())
 
 
 def _check_user(record: RequestRecord, new: ApprovalRequest) -> None:

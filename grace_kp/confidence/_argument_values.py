@@ -114,7 +114,7 @@ def shape_of(value: str, keys: tuple[str, ...] = (), *, is_number: bool = False)
     return "common" if len(value) < (4 if value.isascii() else 2) or value in _CONSTANTS else "words"
 
 
-def is_everyday(value: str, keys: tuple[str, ...] = ()) -> bool:
+def is_everyday(value: str, keys: tuple[str, ...]) -> bool:
     """Return whether a model may state a value in normal form without a source, though it looks like an identifier: `eur`, `utf-8`, a new title."""
     name = next((key for key in reversed(keys) if not key.startswith("[")), "").casefold()
     is_short = len(value) < 4 and name.endswith(("code", "account", "number"))
@@ -223,28 +223,26 @@ def leaves_of(value: object, unread: list[str]) -> Iterator[tuple[tuple[str, ...
             yield path, int.__repr__(item), True
         elif issubclass(kind, float):
             yield path, float.__repr__(item).removesuffix(".0"), True
-        elif issubclass(kind, dict) and len(path) < MAX_DEPTH:
-            named = [((*path, _key_text(name)), inner) for name, inner in islice(dict.items(item), MAX_LEAVES)]
-            unread += [path_text(keys) for keys, _ in named if keys[-1] == "?"]
-            stack += reversed(named)
-            if path and not named:
-                yield path, "{}", None
-        elif issubclass(kind, list | tuple) and len(path) < MAX_DEPTH:
-            inside = list.__iter__(item) if issubclass(kind, list) else tuple.__iter__(item)
-            numbered = list(enumerate(islice(inside, MAX_LEAVES)))
-            stack += [((*path, f"[{place}]"), inner) for place, inner in reversed(numbered)]
-            if path and not numbered:
-                yield path, "[]", None
+        elif issubclass(kind, dict | list | tuple) and len(path) < MAX_DEPTH:
+            inner = [((*path, key), each) for key, each in islice(_items_of(item, kind), MAX_LEAVES)]
+            unread += [path_text(keys) for keys, _ in inner if keys[-1] == "?"]
+            stack += reversed(inner)
+            if path and not inner:
+                yield path, "{}" if issubclass(kind, dict) else "[]", None
         else:
             unread.append(path_text(path))
     unread.append("…")
 
 
-def _key_text(key: object) -> str:
-    kind = type(key)
-    if issubclass(kind, str):
-        return str.__str__(cast("str", key))
-    return int.__repr__(key) if isinstance(key, int) and kind is int and key.bit_length() < MAX_BITS else "?"
+def _items_of(item: Any, kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of a dict or sequence; a key that is not a string or whole number as `?`."""
+    if not issubclass(kind, dict):
+        inside = list.__iter__(item) if issubclass(kind, list) else tuple.__iter__(item)
+        yield from ((f"[{place}]", each) for place, each in enumerate(inside))
+        return
+    for key, each in dict.items(item):
+        is_short = type(key) is int and key.bit_length() < MAX_BITS
+        yield str.__str__(key) if issubclass(type(key), str) else str(key) if is_short else "?", each
 
 
 def path_text(path: tuple[str, ...]) -> str:
@@ -252,10 +250,7 @@ def path_text(path: tuple[str, ...]) -> str:
 
 
 def call_digest(tool: str, arguments: object) -> bytes | None:
-    """Return a digest that calls with the same arguments share, and others do not; None where arguments cannot be read.
-
-    Only the notation of numbers is forgiven: 1 and 1.0 are the same.
-    """
+    """Return a digest that only calls with the same arguments share (1 and 1.0 are the same); None where arguments cannot be read."""
     unread: list[str] = []
     found = sorted(leaves_of(arguments, unread), key=repr)
     return None if unread else hashlib.sha256(repr((tool, found)).encode("utf-8", "surrogatepass")).digest()

@@ -184,10 +184,9 @@ class ProvenanceIndex:
     """What an agent has seen so far in a run. Add texts in the order in which the agent saw them; what it wrote itself is added by `add_call` only."""
 
     def __init__(self) -> None:
-        self.gaps: list[str] = []
-        """Why a value without a place may be in something that was not read; empty where everything was read."""
-        self._hiding: set[str] = set()
-        """Those about what a tool returned, where an instruction may be beside any value."""
+        self.gaps: dict[str, bool] = {}
+        """Why a value without a place may be in something that was not read, each with whether a tool returned it, so that an instruction may be
+        beside any value."""
         self._pieces: list[_Piece] = []
         self._postings: dict[str, list[int]] = {}
         self._notations: dict[str, list[Occurrence]] = {}
@@ -254,16 +253,8 @@ class ProvenanceIndex:
 
     def add_gap(self, reason: str, *, hides_results: bool = True) -> None:
         """Note that something the agent saw was not captured, redacted or cut; `hides_results` unless it is only what people told it."""
-        if hides_results:
-            self._hiding.add(reason[:200])
-        if len(self.gaps) < 20 and reason not in self.gaps:
-            self.gaps.append(reason)
-
-    def end_gap(self, reason: str) -> None:
-        """Note that the missing part was added."""
-        self._hiding.discard(reason)
-        if reason in self.gaps:
-            self.gaps.remove(reason)
+        if len(self.gaps) < 20 or hides_results > any(self.gaps.values()):
+            self.gaps[reason] = hides_results or self.gaps.get(reason, False)
 
     def has_succeeded(self, tool: str, arguments: object) -> bool:
         """Return whether the same call, by value, succeeded earlier."""
@@ -279,7 +270,10 @@ class ProvenanceIndex:
         names = dict.fromkeys((path[:at], path[at]) for path, _, _ in leaves for at in range(1, len(path)))
         inner = [(path, name) for path, name in names if not _POSITION.fullmatch(name)]
         unread += ["…"] * (len(leaves) > MAX_VALUES or len(inner) > MAX_VALUES)
-        places = [self._trace_value(tool, *leaf) for leaf in leaves[:MAX_VALUES]]
+        places = [
+            self._trace(tool, keys, value := _line(leaf), shape_of(value, keys, is_number=bool(is_number)))
+            for keys, leaf, is_number in leaves[:MAX_VALUES]
+        ]
         places += self._trace_names(tool, inner[:MAX_VALUES])
         places += [ValuePlaces(path, "words", "unknown") for path in unread[:MAX_VALUES]]
         found = [values.alarm for values in places if values.alarm]
@@ -346,11 +340,6 @@ class ProvenanceIndex:
         for key, start, end in notations_in(piece.flat, words):
             self._notations.setdefault(key, []).append((number, start, end))
 
-    def _trace_value(self, tool: str, keys: tuple[str, ...], leaf: str, is_number: bool | None) -> ValuePlaces:
-        value = _line(leaf)
-        shape = shape_of(value, keys, is_number=bool(is_number))
-        return self._trace(tool, path_text(keys), value, shape, is_everyday=is_everyday(value, keys))
-
     def _trace_names(self, tool: str, names: list[tuple[tuple[str, ...], str]]) -> Iterator[ValuePlaces]:
         """Look up the keys inside of arguments. Single words name fields; other names count only if they are beside instructions."""
         for path, name in names:
@@ -358,13 +347,14 @@ class ProvenanceIndex:
             if value.isalpha() or value in self._fields.get(tool, ()):
                 continue
             is_plain = bool(_FIELD.fullmatch(value))
-            found = self._trace(tool, path_text(path), value, "words" if is_plain else shape_of(value))
+            found = self._trace(tool, path, value, "words" if is_plain else shape_of(value))
             if found.alarm is not None:
                 yield replace(found, alarm=replace(found.alarm, is_part=True))
             elif found.kind == "unknown" and not is_plain:
                 yield found
 
-    def _trace(self, tool: str, path: str, value: str, shape: Shape, *, is_everyday: bool = False) -> ValuePlaces:
+    def _trace(self, tool: str, keys: tuple[str, ...], value: str, shape: Shape) -> ValuePlaces:
+        path = path_text(keys)
         if _CUT.search(value):
             return ValuePlaces(path, shape, "unknown")
         places = self._places(tool, value, shape)
@@ -376,9 +366,9 @@ class ProvenanceIndex:
             places += inside
         sources = {place.kind for place, piece in places if not _is_echo(piece, places)}
         kind: Kind = min(sources - {"unknown"}, key=KINDS.index, default="nowhere")
-        is_target = shape in {"identifier", "address"} and not is_everyday
+        is_target = shape in {"identifier", "address"} and not is_everyday(value, keys)
         has_source = kind not in ({"nowhere", "argument"} if is_target else {"nowhere"})
-        if not has_source and (self.gaps or "unknown" in sources if is_target else self._hiding):
+        if not has_source and (self.gaps or "unknown" in sources if is_target else any(self.gaps.values())):
             kind = "unknown"
         elif not has_source and is_target:
             alarm = ActionAlarm("nowhere", path, next((each.tool for each, _ in places if each.kind == "argument"), ""))
@@ -441,11 +431,9 @@ class ProvenanceIndex:
 
     def _continues(self, number: int, flat: str, start: int, value: str) -> bool:
         """Return whether a value begins at a place, and goes on in the next piece where it does not end in this one."""
-        rest = value[len(flat) - start :] if start + len(value) > len(flat) else ""
-        has_rest = not rest or (
-            self._pieces[number + 1 : number + 2] and self._pieces[number + 1].flat.startswith(rest, OVERLAP)
-        )
-        return bool(has_rest) and flat.startswith(value[: len(flat) - start], start)
+        here, rest = value[: len(flat) - start], value[len(flat) - start :]
+        following = self._pieces[number + 1 : number + 2] if rest else ()
+        return flat.startswith(here, start) and (not rest or any(p.flat.startswith(rest, OVERLAP) for p in following))
 
     def _squeezed(self, value: str) -> Iterator[Occurrence]:
         short = squeeze(value)

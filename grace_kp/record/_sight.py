@@ -43,7 +43,9 @@ def history_of(run: Run | None) -> ActionHistory | None:
         sight.kept, sight.streams = 0, False
         if not attempt("reading what a run has seen", lambda: sight.read(root, history)):
             history.index.add_gap(UNREAD)
-        (history.index.add_gap if sight.streams else history.index.end_gap)(STREAMS)
+        history.index.gaps.pop(STREAMS, None)
+        if sight.streams:
+            history.index.add_gap(STREAMS)
     return history
 
 

@@ -396,7 +396,7 @@ def _look(run: Run | None, case: GatedCall) -> tuple[ActionFeatures, list[str]] 
     needed = {name: value for name, value in passed.items() if name not in defaults or value != defaults[name]}
     if any(history.index.has_succeeded(case.action, each) for each in (passed, needed) if each != arguments):
         found = found.as_repeated()
-    return found, history.index.gaps
+    return found, [*history.index.gaps]
 
 
 def _readable(value: object, left: Iterator[int], depth: int = 0) -> object:
