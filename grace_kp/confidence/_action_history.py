@@ -228,6 +228,7 @@ def _names_tool(tool: str, words: set[str]) -> bool:
     return any({part, f"{part}s", part.removesuffix("s")} & words for part in parts[1:] or parts)
 
 
+_NONE_KNOWN: dict[object, object] = {}
 _FAILED = frozenset({"error", "cancelled", "exited"})
 _EXECUTED = frozenset({"executed", "executed_modified", "executed_before"})
 _GAPS = {
@@ -258,7 +259,7 @@ class RunReader:
 
     def read(
         self, steps: Sequence[Entry], calls: Sequence[Entry], decisions: Sequence[Entry], inside: Callable[[Entry], bool | None],
-        returned: Callable[[object], object] = {}.__getitem__,
+        returned: Callable[[object], object] = _NONE_KNOWN.__getitem__,
     ) -> None:  # fmt: skip
         """Read what is new in the steps, calls and decisions of the run, in the form of a trace.
 
