@@ -123,12 +123,14 @@ def arguments_of(call: dict[str, Any]) -> Any:
         return {}
 
 
-def share(actions: Sequence[Action], name: str) -> dict[str, Any]:
-    """The share of actions with an alarm, and its interval over tasks."""
+def share(actions: Sequence[Action], *names: str) -> dict[str, Any]:
+    """The share of actions with one of these alarms, and its interval over tasks."""
     if not actions:
         return {"n": 0, "flagged": 0, "share": None, "interval": None}
     _, tasks = np.unique([action.task for action in actions], return_inverse=True)
-    flagged = np.array([any(alarm.name == name for alarm in action.features.alarms) for action in actions], dtype=float)
+    flagged = np.array(
+        [any(alarm.name in names for alarm in action.features.alarms) for action in actions], dtype=float
+    )
     low, high = over_tasks(tasks, lambda drawn: float(drawn @ flagged / drawn.sum()))
     return {"n": len(actions), "flagged": int(flagged.sum()), "share": float(flagged.mean()), "interval": [low, high]}
 
@@ -153,6 +155,15 @@ def alarm_rows(actions: Sequence[Action]) -> dict[str, dict[str, Any]]:
         "right_attacked": [action for action in right if action.source == ATTACKED],
     }
     return {name: {kind: share(members, name) for kind, members in sets.items()} for name in ALARMS}
+
+
+def any_alarm(actions: Sequence[Action]) -> dict[str, Any]:
+    """The share of the actions of AgentDojo without attack that any alarm asks about, and of the right ones among them."""
+    benign = [action for action in actions if action.source == BENIGN]
+    return {
+        "benign": share(benign, *ALARMS),
+        "benign_right": share([each for each in benign if each.right == 1], *ALARMS),
+    }
 
 
 def print_alarms(title: str, rows: dict[str, dict[str, Any]]) -> None:
@@ -499,13 +510,14 @@ def main(arguments: list[str] | None = None) -> None:
         return
     actions = list(read_actions(chosen.data))
     if "alarms" in parts:
-        report["alarms"] = alarm_rows(actions)
+        report["alarms"], report["any_alarm"] = alarm_rows(actions), any_alarm(actions)
         suites = sorted({action.suite for action in actions if action.source == BENIGN})
         report["alarms_by_suite"] = {
             suite: alarm_rows([each for each in actions if each.suite == suite]) for suite in suites
         }
         if not chosen.json:
             print_alarms("Alarms, as shares of actions", report["alarms"])
+            print_alarms("Actions without an attack that any alarm asks about", {"any": report["any_alarm"]})
             for suite, rows in report["alarms_by_suite"].items():
                 print_alarms(f"Alarms in the suite {suite}", rows)
     if "learned" in parts:

@@ -6,18 +6,16 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 from __future__ import annotations
 
 from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction, action_labels, read_actions
-from grace_kp.calibrate._action_report import calibrate_actions
 from grace_kp.calibrate._actions import ActionModel, fit_action_features, fit_actions
 from grace_kp.calibrate._assess import Assessment, Predictor, RiskPoint, assess, bin_interval, risk_curve
-from grace_kp.calibrate._calibration import Calibration, calibrate_runs, lacking_labels
+from grace_kp.calibrate._calibration import Calibration, calibrate_actions, calibrate_runs, lacking_labels
 from grace_kp.calibrate._comparison import ReplayReport
 from grace_kp.calibrate._drift import DriftReport, FeatureShift, drift
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._fit import fit
 from grace_kp.calibrate._gated import provenance
 from grace_kp.calibrate._head import Explanation, Part, ProfileFileError
-from grace_kp.calibrate._label_sources import Label
-from grace_kp.calibrate._labels import LabelledRun, Labels, labels, read_labelled, thin
+from grace_kp.calibrate._labels import Label, LabelledRun, Labels, labels, read_labelled, thin, unit_of
 from grace_kp.calibrate._monitor import Alarm, Monitor
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._replay import ReplayPolicy, replay
@@ -83,4 +81,5 @@ __all__ = [
     "risk_thresholds",
     "thin",
     "tool_thresholds",
+    "unit_of",
 ]

@@ -9,24 +9,28 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.calibrate._label_sources import (
+from grace_kp.calibrate._labels import (
     UNFINISHED,
+    Kin,
     Label,
+    LabelledRun,
     accept_labels,
     checked_sources,
-    group_of,
     is_standing,
+    kin_of,
     objects_in,
+    read_label,
+    runs_of,
+    unit_of,
     weigh_label,
 )
-from grace_kp.calibrate._labels import UNREADABLE, LabelledRun, collect, read_label
 from grace_kp.errors import InvalidRecord
 from grace_kp.levels import waits
 from grace_kp.record import NOT_CAPTURED
-from grace_kp.store import ACTION_FIELD, CHECK, FIELD, IMPORT, PROGRAM, REVERSAL, action_name
+from grace_kp.store import ACTION_FIELD, CHECK, FIELD, IMPORT, PROGRAM, REVERSAL, named_decisions
 from grace_kp.trace import ReasoningTrace, read_runs
 
 if TYPE_CHECKING:
@@ -46,7 +50,7 @@ class LabelledAction:
 
     trace: ReasoningTrace = field(repr=False)
     position: int
-    """Its place in `trace.decisions`."""
+    """Its position in `grace.decisions`, with the entries that cannot be read."""
     id: str
     """The id of its decision; its number in the run, from 1 on, in traces of earlier versions."""
     tool: str
@@ -56,7 +60,7 @@ class LabelledAction:
     weight: float
     """Number of actions that this one represents: 1 / the probability that it would be labelled."""
     group: str
-    """The task. Actions of one task belong together in cross-validation and in a promise."""
+    """The task, else the session, else the objective of the outermost run. Actions of one belong together in cross-validation and in a promise."""
     is_audited: bool
     """Whether the label may enter a promise: its probability is known, and no check, reversal, program or imported file states it."""
 
@@ -68,7 +72,7 @@ class LabelledAction:
 
 @dataclass(frozen=True, slots=True)
 class ActionLabels:
-    """Labelled actions. It unpacks to the traces, and for each the labels of its actions by their place in `trace.decisions`."""
+    """Labelled actions. It unpacks to the traces, and for each the labels of its actions by their position in `grace.decisions`."""
 
     actions: list[LabelledAction] = field(default_factory=list)
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -119,18 +123,23 @@ def action_labels(
         InvalidRecord: the file cannot be opened. A run in it that cannot be read is left out and counted.
     """
     wanted = checked_sources(sources)
-
-    def gather(runs: Iterable[Any]) -> ActionLabels:
-        found, left_out = list[LabelledAction](), Counter[str]()
-        for run in runs:
-            for action in _actions_of(run, wanted, volunteered=volunteered):
-                if isinstance(action, str):
-                    left_out[action] += 1
-                else:
-                    found.append(action)
-        return ActionLabels(found, dict(left_out))
-
-    return collect(store, conditions, gather, read_actions)
+    found, left_out, kin = list[LabelledAction](), Counter[str](), dict[str, Kin]()
+    for run in runs_of(store, conditions, read_actions):
+        if isinstance(run, str):
+            left_out[run] += 1
+            continue
+        trace = run.trace if isinstance(run, LabelledRun) else run
+        kin[trace.id] = kin_of(trace)
+        for action in _actions_of(trace, wanted, volunteered=volunteered):
+            if isinstance(action, str):
+                left_out[action] += 1
+            else:
+                found.append(action)
+    if any(each.around and each.around not in kin for each in kin.values()) and conditions:  # it does not meet them
+        runs = runs_of(store, {}, read_actions)
+        kin.update((run.id, kin_of(run)) for run in runs if isinstance(run, ReasoningTrace) and run.id not in kin)
+    actions = [replace(each, group=unit_of(each.trace, kin.get)) for each in found]
+    return ActionLabels(actions, dict(left_out))
 
 
 def read_actions(source: Any, *, name: str | None = None) -> Iterator[ReasoningTrace | InvalidRecord]:
@@ -143,34 +152,56 @@ def read_actions(source: Any, *, name: str | None = None) -> Iterator[ReasoningT
     return map(_trace_of, read_runs(source, name=name, use_labels=False))
 
 
-def _actions_of(run: Any, sources: tuple[str, ...] | None, *, volunteered: bool) -> Iterator[LabelledAction | str]:
-    """Yield each labelled action of a run; for one without a label, the reason."""
-    run = run.trace if isinstance(run, LabelledRun) else run
-    if isinstance(run, InvalidRecord):
-        yield UNREADABLE
-        return
-    trace = run if isinstance(run, ReasoningTrace) else ReasoningTrace.model_validate(run)
-    grace, group = trace.grace or {}, group_of(trace)
+def _actions_of(
+    trace: ReasoningTrace, sources: tuple[str, ...] | None, *, volunteered: bool
+) -> Iterator[LabelledAction | str]:
+    """Yield each labelled action of a run, without its group; for one without a label, the reason."""
+    grace = trace.grace or {}
     if waits(grace.get("status")):
         yield UNFINISHED
         return
-    stated = [entry for name in (ACTION_FIELD, FIELD) for entry in objects_in(grace, name) if "action" in entry]
     # A program that runs again decides on a call again. Only the last entry states its outcome.
-    decisions = {action_name(decision.data, place): (place, decision) for place, decision in enumerate(trace.decisions)}
+    decisions = {name: (place, decision) for place, name, decision in named_decisions(trace)}
     for name, (place, decision) in decisions.items():
-        answer = None if grace.get("imported") else _answer_to(decision)
-        own = [] if answer is None else [{"correct": False, "source": answer[0], "by": answer[1], "action": name}]
-        accepted, reason = accept_labels([*own, *stated], grace.get("user"), sources, name)
-        audited = weigh_label(accepted, [decision.data], volunteered=False) if accepted else reason
-        label = weigh_label(accepted, [decision.data], volunteered=True) if accepted and volunteered else audited
-        if not isinstance(label, Label):
+        label = label_of_action(grace, decision, name, sources, volunteered=volunteered)
+        if isinstance(label, str):
             yield label
             continue
-        source, stated_by = label.source, accepted[-1][1]
-        is_for_fits = source in {CHECK, REVERSAL} or source.startswith(IMPORT) or bool(stated_by.get(PROGRAM))
-        is_audited = isinstance(audited, Label) and not is_for_fits
         about = (trace, place, name, decision.action)
-        yield LabelledAction(*about, label.correct, source, label.weight, group, is_audited)
+        yield LabelledAction(*about, label.correct, label.source, label.weight, "", label.is_audited)
+
+
+def label_of_action(
+    grace: Mapping[str, Any],
+    decision: DecisionRecord,
+    name: str,
+    sources: tuple[str, ...] | None = None,
+    *,
+    volunteered: bool = True,
+) -> Label | str:
+    """Return the label of an action of a run, or why it has none; see `action_labels`.
+
+    Args:
+        grace: what the run's trace holds under `grace`.
+        decision: about the action.
+        name: of the decision in labels.
+        sources: the accepted sources.
+        volunteered: as for `action_labels`.
+    """
+    stated = [entry for field in (ACTION_FIELD, FIELD) for entry in objects_in(grace, field) if "action" in entry]
+    answer = _answer_to(decision)
+    own = [] if answer is None else [{"correct": False, "source": answer[0], "by": answer[1], "action": name}]
+    if grace.get("imported"):
+        # Whoever wrote the file may have written both. Earlier versions kept its labels as they were.
+        own, stated = [], [entry for entry in stated if str(entry.get("source")).startswith(IMPORT)]
+    accepted, reason = accept_labels([*own, *stated], grace.get("user"), sources, name)
+    if not accepted:
+        return reason
+    label = weigh_label(accepted, [decision.data], volunteered=volunteered)
+    if isinstance(label, str):
+        return label
+    is_for_fits = label.source in {CHECK, REVERSAL} or label.source.startswith(IMPORT) or accepted[-1][1].get(PROGRAM)
+    return replace(label, is_audited=False) if is_for_fits else label
 
 
 def _answer_to(decision: DecisionRecord) -> tuple[str, str | None] | None:
@@ -198,6 +229,7 @@ def _trace_of(run: FileRun | InvalidRecord) -> ReasoningTrace | InvalidRecord:
     if not isinstance(listed, list) or not isinstance(messages, list) or run.trace.decisions:
         return run.trace
     decisions, labels, begins = list[dict[str, Any]](), list[dict[str, Any]](), [0]
+    seen: set[tuple[int, int]] = set()
     for message in messages:
         begins.append(begins[-1] + len((message.get("tool_calls") if isinstance(message, dict) else None) or ()))
     for number, entry in enumerate(listed, 1):
@@ -206,15 +238,21 @@ def _trace_of(run: FileRun | InvalidRecord) -> ReasoningTrace | InvalidRecord:
             call = run.trace.calls[begins[entry["message"]] + entry["call"]]
             if call.name != entry["name"] or entry["message"] < 0 or entry["call"] < 0:
                 raise ValueError(f"message {entry['message']} has no such call")
+            if (entry["message"], entry["call"]) in seen:
+                raise ValueError(f"call {entry['call']} of message {entry['message']} is listed twice")
+            seen.add((entry["message"], entry["call"]))
         except (KeyError, TypeError, IndexError, ValueError) as error:
             problem = f"is not an action of the run, with message, call and name: {error!r:.100}"
             return InvalidRecord(problem, file=run.file, line=run.line, path=f"{run.path}actions[{number - 1}]")
         with suppress(TypeError, ValueError):  # a model may write anything
             arguments = json.loads(arguments)
         stated = {"outcome": "executed" if call.status == "ok" else "failed", "step": call.tool_call}
+        stated["parallel"] = begins[entry["message"] + 1] - begins[entry["message"]]
         stated["arguments"] = arguments if isinstance(arguments, dict) else {}
         decisions.append({"id": f"action-{number}", "action": call.name, **stated})
-        if (right := read_label(entry.get("right"))) is not None:
-            labels.append({"action": f"action-{number}", "correct": right, "source": RIGHT})
+        if (right := entry.get("right")) is not None:
+            # What states no label stays as it is, and so counts as unusable.
+            correct = right if (known := read_label(right)) is None else known
+            labels.append({"action": f"action-{number}", "correct": correct, "source": RIGHT})
     run.trace.grace = {**(run.trace.grace or {}), "decisions": decisions, ACTION_FIELD: labels}
     return run.trace

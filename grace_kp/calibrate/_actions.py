@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from grace_kp.calibrate._action_labels import ActionLabels
-from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, mapping_in, task_of
+from grace_kp.calibrate._action_labels import ActionLabels, LabelledAction
+from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, list_in, listed, mapping_in
 from grace_kp.calibrate._head import (
     FLAT,
     CalibrationFields,
@@ -29,10 +29,23 @@ from grace_kp.calibrate._head import (
     ProfileFileError,
     Share,
     StrictFields,
+    tails,
 )
-from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, fit_calibration, fit_logistic, probability
-from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, json_form, units, weights_of
-from grace_kp.confidence import ACTION_FEATURES, FREE, LOW_WORDS, LOWERING, Thresholds, history_of_document
+from grace_kp.calibrate._labels import unit_of
+from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic, cross_fit, fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._risk import LEVELS
+from grace_kp.calibrate._samples import (
+    FOLDS,
+    check_lengths,
+    check_seed,
+    fold_masks,
+    group_folds,
+    group_numbers,
+    json_form,
+    units,
+    weights_of,
+)
+from grace_kp.confidence import ACTION_FEATURES, FREE, LOW_WORDS, LOWERING, RecordedRun, Thresholds
 from grace_kp.errors import brief
 from grace_kp.pages import count_text
 from grace_kp.trace import SourceFile, read_decisions
@@ -42,12 +55,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from grace_kp.calibrate._samples import Floats
+    from grace_kp.calibrate._samples import Floats, Mask, Places
     from grace_kp.confidence import ActionFeatures
     from grace_kp.trace import ReasoningTrace
 
-    Integers = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
     Trace = Mapping[str, Any] | ReasoningTrace
 
 MODELLED = (
@@ -61,15 +72,14 @@ LEAST_LABELS, LEAST_OF_EACH, LEAST_GROUPS = 50, 15, 8
 PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0)
 SHRINK = 10.0
 """Labels that the mean of all tools counts as in the rate of one."""
-TAIL = 0.05
-"""Share of the actions at each end of a feature whose values count as the value where that end begins."""
 CONTEXT = 2.0
 """Spread of the intercepts of the agent's models before any label, in units of that of the other weights."""
 MAX_SHOWN = 3
+MAX_PARALLEL = 10_000
+"""A trace that states so many calls at once states nonsense."""
 NO_ARGUMENTS = (
     "the step and the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
 )
-LEVELS = ("silent", "notify", "confirm")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +121,7 @@ class ActionModel:
         """Return a sentence if there were no labelled actions of the tool, and one if there were none of the agent's model."""
         compared = (("tool", action.tool, self.tools), ("model of the agent", action.model, self.models))
         return tuple(
-            f"the {word} is {repr(name)[:80] if name else 'not recorded'}; the confidence in actions was fitted on {_names(known)}"
+            f"the {word} is {repr(name)[:80] if name else 'not recorded'}; the confidence in actions was fitted on {listed(known, UNSTATED)}"
             for word, name, known in compared
             if name not in known
         )
@@ -136,8 +146,8 @@ class ActionModel:
         if self.regression is None:
             is_known = action.tool in self.rates
             parts.append(f"the share of right actions of {action.tool}" if is_known else "the lowest share of a tool")
-        for verb, sign in (("raised", 1), ("lowered", -1)):
-            own = [f"{name} ({value:+.1f})".replace("-", "−") for name, value in shown if value * sign > 0]
+        for verb, direction in (("raised", 1), ("lowered", -1)):
+            own = [f"{name} ({value:+.1f})".replace("-", "−") for name, value in shown if value * direction > 0]
             parts += [f"{verb} by {', '.join(own)}"] if own else []
         return f"Learned from {count:,} actions: {'; '.join(parts) or 'all features are near their averages'}"
 
@@ -169,12 +179,8 @@ class ActionModel:
         return self.rates.get(action.tool, min(self.rates.values()))
 
 
+UNSTATED = "actions that state none"
 _REPEATS = ACTION_FEATURES.index("repeats")
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) if name else "actions that state none" for name in names[:MAX_SHOWN])
-    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown
 
 
 def _log_odds(chance: float) -> float:
@@ -235,10 +241,7 @@ class ActionRegression(StrictFields):
     @classmethod
     def fit(cls, rows: _Rows, labels: Floats, weights: Floats, penalty: float) -> ActionRegression:
         values = rows.values[:, _places(MODELLED)]
-        low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
-        # In a rare column nearly all values are equal, and the others are all in the tail.
-        rare = high - low <= 0
-        low, high = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
+        low, high = tails(values)
         values = np.clip(values, low, high)
         figures = np.stack([low, high, values.mean(axis=0), values.std(axis=0)])
         moving = figures[3] > FLAT
@@ -328,6 +331,8 @@ class ActionFields(StrictFields):
             regression.tools.keys() <= self.rates.keys() and regression.models.keys() <= set(self.models)
         ):
             raise ValueError("the regression must be of the tools and models that are stated")
+        if not self.thresholds.keys() <= self.rates.keys():
+            raise ValueError("thresholds must be of tools that are stated")
         for tool, stated in self.thresholds.items():
             if set(stated) != set(LEVELS):
                 raise ValueError(f"the thresholds of {tool!r:.80} must state every level")
@@ -346,56 +351,100 @@ def fit_actions(
     """Fit a confidence on labelled actions of recorded runs. What was known before each action is read from the trace.
 
     Args:
-        runs: traces, or their dict forms; or the `ActionLabels` that `action_labels` returns, alone.
+        runs: traces, or their dict forms; or the `ActionLabels` that `action_labels` returns, alone, of which those whose arguments are not
+            recorded as a whole are left out and counted in `fitted_on["left_out"]`.
         labels: for each run a mapping from its actions to whether they were right: bools, numbers from 0 to 1, or None for no label. An
             action is named by the id of its decision, or by its position in `grace.decisions`.
-        groups: the task of each run; None takes the task id that the run names, or else its objective.
+        groups: the task of each run; None takes the task id of the outermost run around it, else its session, else its objective.
         weights: how much the labels of each run count; None counts each once.
-        seed: of the folds.
+        seed: of the folds of the cross-validation.
 
     Raises:
         ValueError: the lengths differ, an action is not in its run, or a label or weight is unusable.
     """
     entries: list[tuple[Any, str | int, float, float, Hashable]]
     if isinstance(runs, ActionLabels):
-        entries = [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in runs.actions]
+        if not labels is groups is weights is None:
+            raise ValueError("ActionLabels state labels, groups and weights themselves: pass them alone")
+        kept, actions, left_out = features_of(runs)
+        entries = [(each.trace, each.position, each.correct, each.fit_weight, each.group) for each in kept]
     else:
-        entries = list(_entries_of(runs, labels or [None] * len(runs), groups, weights or [1.0] * len(runs)))
-    documents = {id(run): document_of(run) for run, *_ in entries}
-    actions = [recorded_features(documents[id(run)], action) for run, action, *_ in entries]
-    _, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
+        entries, left_out = list(_entries_of([*runs], labels, groups, weights)), {}
+        recorded = {id(run): RecordedRun(document_of(run)) for run in {id(run): run for run, *_ in entries}.values()}
+        actions = [recorded_features(recorded[id(run)], action) for run, action, *_ in entries]
+    traces, _, right, counted, tasks = zip(*entries, strict=True) if entries else [()] * 5
     model = fit_action_features(actions, right, tasks, weights=counted, seed=seed)
-    return replace(model, fitted_on=fitted_facts(list(documents.values()), len(set(tasks))))
+    facts = fitted_facts({id(run): run for run in traces}.values(), len(set(tasks)))
+    return replace(model, fitted_on={**facts, **({"left_out": left_out} if left_out else {})})
 
 
 def _entries_of(
-    runs: Sequence[Trace], labels: Sequence[Any], groups: Sequence[Hashable] | None, weights: Sequence[float]
-) -> Iterator[tuple[Any, str | int, float, float, Hashable]]:
+    runs: Sequence[Trace], labels: Sequence[Any] | None, groups: Sequence[Hashable] | None, weights: Any
+) -> Iterator[tuple[Any, Any, float, float, Hashable]]:
     """Yield run, action, label, weight and task of each labelled action."""
-    for name, values in (("labels", labels), ("groups", runs if groups is None else groups), ("weights", weights)):
-        if len(values) != len(runs):
-            raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    labels, weights = labels or [None] * len(runs), [1.0] * len(runs) if weights is None else weights
+    check_lengths("run", len(runs), labels=labels, groups=groups, weights=weights)
+    known = {str(run.get("id") if isinstance(run, Mapping) else getattr(run, "id", "")): run for run in runs}
     for place, (run, stated, weight) in enumerate(zip(runs, labels, weights, strict=True)):
         if not isinstance(stated, Mapping) or not (hasattr(run, "get") or hasattr(run, "to_dict")):
             raise ValueError(
                 f"run {place} must be a trace with a mapping from actions to labels (got {brief(run)} and {brief(stated)})"
             )
-        task = task_of(run) if groups is None else groups[place]
-        yield from ((run, action, label, weight, task) for action, label in stated.items() if label is not None)
+        grace = as_mapping(run.get("grace") if isinstance(run, Mapping) else run.grace)
+        # A program that runs again decides on a call again. The last decision states its outcome.
+        names: dict[str, Any] = {
+            str(as_mapping(entry).get("id")): at for at, entry in enumerate(list_in(grace, "decisions"))
+        }
+        actions = {names.get(action, action) for action in stated}
+        if len(actions) < len(stated):
+            raise ValueError(f"run {place} names an action twice, by its id and by its position")
+        task = unit_of(run, known.get) if groups is None else groups[place]
+        for action, label in stated.items():
+            if label is not None:
+                yield run, names.get(action, action), label, weight, task
 
 
-def recorded_features(document: Mapping[str, Any], action: str | int) -> ActionFeatures:
+def features_of(labelled: ActionLabels) -> tuple[list[LabelledAction], list[ActionFeatures], dict[str, int]]:
+    """Return the labelled actions with their features, and what was left out, also because too little of it is recorded.
+
+    Raises:
+        TypeError: these are not `ActionLabels`.
+    """
+    if not isinstance(labelled, ActionLabels):
+        raise TypeError(f"labelled must be what action_labels returns (got {type(labelled).__name__})")
+    recorded: dict[int, RecordedRun] = {}
+    actions: list[LabelledAction] = []
+    rows: list[ActionFeatures] = []
+    left_out = Counter(labelled.left_out)
+    for each in labelled.actions:
+        if id(each.trace) not in recorded:
+            recorded[id(each.trace)] = RecordedRun(document_of(each.trace))
+        try:
+            rows.append(recorded_features(recorded[id(each.trace)], each.position))
+            actions.append(each)
+        except ValueError:
+            left_out[NO_ARGUMENTS] += 1
+    return actions, rows, dict(left_out)
+
+
+def recorded_features(run: RecordedRun | Mapping[str, Any], action: str | int) -> ActionFeatures:
     """Return the features of a recorded action, which its decision's id or position names, as they were before it.
+
+    Args:
+        run: a document; or the same `RecordedRun` for one action after another, which then is read once.
 
     Raises:
         ValueError: the trace has no such decision, or it does not hold the step and arguments of it.
     """
+    run = run if isinstance(run, RecordedRun) else RecordedRun(run)
+    document = run.document
     entries = list_in(mapping_in(document, "grace"), "decisions")
     for place, entry in enumerate(entries):
         for record in read_decisions([entry]) if action in (place, as_mapping(entry).get("id")) else ():
             if record.step is not None and not record.hidden and isinstance(entry.get("arguments"), Mapping):
-                history = history_of_document(document, record.step, decisions=place)
-                return history.features(record.action, dict(record.arguments))
+                calls = entry.get("parallel")
+                parallel = calls if type(calls) is int and 0 < calls < MAX_PARALLEL else 1
+                return run.before(record.step, place).features(record.action, dict(record.arguments), parallel=parallel)
     raise ValueError(
         f"the run {brief(document.get('id'))} has no action {action!r:.80} whose arguments are recorded as a whole; it has {len(entries):,}, "
         "numbered from 0"
@@ -425,18 +474,15 @@ def fit_action_features(
     Raises:
         ValueError: the lengths differ, or a label or weight is unusable.
     """
+    check_seed(seed)
     right = units("labels", labels)
-    for name, entries in (("labels", right), ("groups", groups)):
-        if len(entries) != len(actions):
-            raise ValueError(f"there are {len(actions):,} actions and {len(entries):,} {name}; each action needs one")
+    check_lengths("action", len(actions), labels=right, groups=groups)
     if not len(actions):
         raise ValueError("there are no labelled actions to fit a confidence on")
     counted = np.ones(len(right)) if weights is None else weights_of(weights, len(right))
     tasks = group_numbers("groups", groups, len(right))[0]
-    samples = _Samples(
-        _Rows.of(actions), right, counted, tasks, group_folds(tasks, right, FOLDS, np.random.default_rng(seed))
-    )
-    first = ~samples.rows.repeats
+    rows, folds = _Rows.of(actions), group_folds(tasks, right, FOLDS, np.random.default_rng(seed))
+    samples, first = _Samples(rows, right, counted, folds), ~rows.repeats
     count, rarer = int(first.sum()), min(float(right[first].sum()), float((1 - right[first]).sum()))
     names = len(set(tasks[first].tolist()))
     by_rate = samples.by_rate()
@@ -446,19 +492,20 @@ def fit_action_features(
             f"{LEAST_LABELS} labels, {LEAST_GROUPS} tasks and {LEAST_OF_EACH} of the rarer class"
         )
         return samples.model(None, None, reason, by_rate)
-    penalty, logits = samples.choose_penalty()
-    confidence = np.zeros(len(right))
-    for test in samples.tests():
-        seen = first & ~test
-        slope, offset = fit_calibration(logits[seen], right[seen], counted[seen])
-        confidence[test] = probability(slope * logits[test] + offset)
+
+    def predictions(train: Mask, test: Mask) -> list[Floats]:
+        seen, others = train & first, rows.take(test)
+        own = rows.take(seen), right[seen], counted[seen]
+        return [ActionRegression.fit(*own, penalty).logits(others) for penalty in PENALTIES]
+
+    penalty, logits, confidence = cross_fit(predictions, PENALTIES, folds, right, counted * first)
     confidence = samples.cap(confidence)
     gain = float(np.average((by_rate - right) ** 2 - (confidence - right) ** 2, weights=counted))
     if gain <= 0:
         reason = f"out of fold its Brier score is not below that of the tools' rates (by {gain:.4f})"
         return samples.model(None, gain, reason, by_rate)
     slope, offset = fit_calibration(logits[first], right[first], counted[first])
-    regression = ActionRegression.fit(samples.rows.take(first), right[first], counted[first], penalty)
+    regression = ActionRegression.fit(rows.take(first), right[first], counted[first], penalty)
     calibrated = regression.model_copy(update={"calibration": CalibrationFields(slope=slope, offset=offset)})
     return samples.model(calibrated, gain, "", confidence)
 
@@ -468,15 +515,7 @@ class _Samples:
     rows: _Rows
     labels: Floats
     weights: Floats
-    tasks: Integers
-    folds: Integers
-
-    def tests(self) -> Iterator[Mask]:
-        """Yield for each fold which actions are in it."""
-        for fold in range(int(self.folds.max()) + 1):
-            test = self.folds == fold
-            if not test.all():
-                yield test
+    folds: Places
 
     def rates(self, kept: Mask) -> dict[str, float]:
         """Return the rate of each tool among some actions; where only repeated calls are known of one, the mean of all."""
@@ -490,7 +529,7 @@ class _Samples:
 
     def by_rate(self) -> Floats:
         confidence = np.zeros(len(self.labels))
-        for test in self.tests():
+        for test in fold_masks(self.folds):
             rates = self.rates(~test)
             confidence[test] = [rates.get(tool, min(rates.values())) for tool in self.rows.tools[test].tolist()]
         return self.cap(confidence)
@@ -502,23 +541,10 @@ class _Samples:
     def cap(self, confidence: Floats) -> Floats:
         """Return the confidence of each action, but for a repeated call at most the rate of those in other tasks."""
         capped = confidence.copy()
-        for test in self.tests():
+        for test in fold_masks(self.folds):
             repeats = test & self.rows.repeats
             capped[repeats] = np.minimum(confidence[repeats], self.repeat_rate(~test))
         return capped
-
-    def choose_penalty(self) -> tuple[float, Floats]:
-        """Return the penalty with the least log-loss out of fold, and its log-odds. Repeated calls count in neither."""
-        first = ~self.rows.repeats
-        logits = np.zeros((len(PENALTIES), len(self.labels)))
-        for test in self.tests():
-            seen, others = first & ~test, self.rows.take(test)
-            for row, penalty in zip(logits, PENALTIES, strict=True):
-                fitted = ActionRegression.fit(self.rows.take(seen), self.labels[seen], self.weights[seen], penalty)
-                row[test] = fitted.logits(others)
-        losses = (np.logaddexp(0.0, logits) - self.labels * logits) @ (self.weights * first)
-        best = int(np.argmin(losses))
-        return PENALTIES[best], logits[best]
 
     def model(
         self, regression: ActionRegression | None, gain: float | None, reason: str, confidence: Floats

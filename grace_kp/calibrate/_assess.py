@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -128,8 +128,7 @@ def assess(
         own = numbers == number
         within = None if drawn is None else np.unique(drawn[own], return_inverse=True)[1]
         by_group[name] = _assess_group(scores[own], labels[own], inverse[own], within, level, seed)
-    fields = {name: getattr(whole, name) for name in Assessment.__slots__ if name != "by_group"}
-    return Assessment(**fields, by_group=MappingProxyType(by_group))
+    return replace(whole, by_group=MappingProxyType(by_group))
 
 
 def _assess_group(
@@ -137,8 +136,9 @@ def _assess_group(
 ) -> Assessment:
     total = weights.sum()
     order = np.argsort(scores, kind="stable")
-    cells = _Cells(scores[order], labels[order])
-    figures = {name: float(values[0]) for name, values in cells.figures(weights[order][None, :]).items()}
+    scores, labels, weights = scores[order], labels[order], weights[order]
+    clusters = None if clusters is None else clusters[order]
+    figures = {name: float(found[0]) for name, found in _Cells(scores, labels).figures(weights[None, :]).items()}
     place = _bin_of(scores)
     mass = np.bincount(place, weights, BINS)
     means = np.bincount(place, weights * scores, BINS), np.bincount(place, weights * labels, BINS)
@@ -207,12 +207,9 @@ def _intervals(
     """Return percentile intervals: each resample draws as many samples, or clusters, with replacement."""
     random = np.random.default_rng(seed)
     units = len(scores) if clusters is None else int(clusters.max()) + 1
+    counts = None
     if clusters is None and units > MAX_CELLS:
         scores, labels, weights, counts = _merge_samples(scores, labels, weights)
-    else:
-        order = np.argsort(scores, kind="stable")
-        scores, labels, weights = scores[order], labels[order], weights[order]
-        clusters, counts = None if clusters is None else clusters[order], None
     cells = _Cells(scores, labels)
     found: dict[str, list[Floats]] = {}
     batch = max(1, min(RESAMPLES, 2_000_000 // len(scores)))
@@ -274,15 +271,10 @@ def risk_curve(
     points: int = 60,
     level: float = 0.95,
 ) -> tuple[RiskPoint, ...]:
-    """Return the risk at each threshold, from strict to mild.
+    """Return the risk at each threshold, from strict to mild. The other arguments are those of `risk_thresholds`.
 
     Args:
-        confidence: confidences from 0 to 1, of shape (n,).
-        correct: whether each was correct: booleans, or 0 and 1. Fractions are left out.
         promise: what the risk is a share of: "selective" of the runs that act, "overall" of all.
-        groups: what runs belong together, such as trials of one task; one of each is drawn.
-        weights: inverse probabilities with which the labels were collected; the sample is thinned to equal ones.
-        seed: for both draws.
         points: at most so many thresholds, from 2; evenly spread where there are more.
         level: coverage of the intervals, above 0 and below 1.
 
@@ -314,14 +306,7 @@ def threshold_counts(scores: Floats, labels: Floats) -> tuple[Floats, Counts, Fl
 
 
 def bin_interval(found: Bin, level: float = 0.95) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of the share of correct samples in a bin.
-
-    It holds for independent labels of 0 and 1 with equal weights.
-
-    Args:
-        found: a bin of an `Assessment`.
-        level: coverage of the interval, above 0 and below 1.
-    """
+    """Return the Clopper-Pearson interval of the share of correct samples in a bin, for independent labels of 0 and 1 with equal weights."""
     return clopper_pearson(round(found.accuracy * found.n), found.n, level)
 
 
@@ -368,18 +353,15 @@ class Predictor(JsonRecord):
 
     def __str__(self) -> str:
         wrong, else_wrong = self.shares
-        return f"{self.words}: {self.flagged:,} of {self.n:,} flagged; {wrong} wrong, else {else_wrong}; odds ratio {self.odds}"
+        has = "has" if self.flagged == 1 else "have"
+        return f"{self.words}: {self.flagged:,} of {self.n:,} actions {has} it: {wrong} wrong, others {else_wrong}; odds ratio {self.odds}"
 
 
 def predictors_of(
     actions: Sequence[ActionFeatures], labels: Floats, groups: Sequence[Hashable], seed: int = 0
 ) -> tuple[Predictor, ...]:
-    """Return what predicts errors, the clearest first: by the end of the interval that is nearer to 1.
-
-    Args:
-        labels: whether each action was right: 1 or 0, others are left out; shape (n,).
-        groups: the task of each, of which resamples are drawn.
-    """
+    """Return what predicts errors, the clearest first: by the end of the interval that is nearer to 1. Resamples are drawn of tasks, `groups`.
+    Only labels of 1 and 0 count."""
     kept = np.flatnonzero(np.isin(labels, (0, 1))).tolist()
     if not kept:
         return ()

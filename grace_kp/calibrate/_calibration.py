@@ -10,21 +10,32 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grace_kp.calibrate._assess import assess, threshold_counts
-from grace_kp.calibrate._facts import facts_of
+from grace_kp.calibrate._actions import features_of, fit_action_features
+from grace_kp.calibrate._assess import LEAST_CLUSTERS, assess, predictors_of, threshold_counts
+from grace_kp.calibrate._facts import facts_of, fitted_facts, hash_of, list_in, mapping_in
 from grace_kp.calibrate._features import FEATURES, Moment, features, finished_calls, transcript_of
 from grace_kp.calibrate._fit import PENALTIES, action_places, fit
+from grace_kp.calibrate._gated import judged_factors
 from grace_kp.calibrate._head import Columns, matrix_of
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._logistic import fit_logistic, probability
-from grace_kp.calibrate._risk import OVERALL, Promise, allowed_thresholds, tool_thresholds
-from grace_kp.calibrate._samples import FOLDS, group_folds, group_numbers, independent, json_form
-from grace_kp.confidence import PROFILES, Thresholds, factors_from_trace
+from grace_kp.calibrate._profile import CalibratedProfile
+from grace_kp.calibrate._risk import OVERALL, Promise, allowed_thresholds, strictest, tool_thresholds
+from grace_kp.calibrate._samples import (
+    FOLDS,
+    check_seed,
+    fold_masks,
+    group_folds,
+    group_numbers,
+    independent,
+    json_form,
+)
+from grace_kp.confidence import PROFILES, Thresholds
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
@@ -35,12 +46,10 @@ if TYPE_CHECKING:
     from grace_kp.calibrate._action_labels import ActionLabels
     from grace_kp.calibrate._assess import Assessment, Predictor
     from grace_kp.calibrate._features import Features
-    from grace_kp.calibrate._profile import CalibratedProfile
     from grace_kp.calibrate._risk import PromisedLevel, RiskThresholds
-    from grace_kp.calibrate._samples import Floats
+    from grace_kp.calibrate._samples import Floats, Mask
 
     Curve = tuple[tuple[float, float], ...]
-    Mask = NDArray[np.bool_]
 
 
 LEARNED, FORMULA, LENGTH = "learned", "formula grace", "run length"
@@ -57,6 +66,12 @@ _ACTIONS = (
 APPROXIMATE = (
     f"the promise is approximate: no tasks were held back, so the thresholds rest on the predictions of {FOLDS} other profiles, each of "
     "them fitted without the tasks that it predicts."
+)
+RATE = "rate of the tool"
+_EACH = "an action is right or wrong by itself. One labelled action of each task is drawn at random, because actions of a task are alike."
+_PER_TOOL = (
+    "the thresholds promise this for each tool alone. At gates, a tool that is not in the table has at each level the strictest threshold of those "
+    "that are."
 )
 _ALIKE = "all runs have the same task, or record none, so each run counts as a separate task."
 
@@ -97,20 +112,17 @@ class Calibration:
     @property
     def objections(self) -> tuple[str, ...]:
         """Why not to use this profile; empty if nothing is known against it."""
-        interval = self.assessments[LEARNED].intervals.get("auroc")
-        found = []
-        if self.sample.get("base_rate"):
-            pass  # the rate of the tool is the confidence, and is not meant to tell actions of one tool apart
-        elif interval is None:
-            found.append(
-                f"its AUROC has no interval on these labels, so it may not tell right {self.nouns} from wrong ones"
-            )
-        elif interval[0] <= 0.5:
-            shown = f"{interval[0]:.2f} to {interval[1]:.2f}"
-            found.append(
-                f"the interval of its AUROC, {shown}, {'includes' if interval[1] >= 0.5 else 'is below'} 0.5, so it may not tell right {self.nouns} "
-                "from wrong ones"
-            )
+        learned, found = self.assessments[LEARNED], []
+        interval = learned.intervals.get("auroc")
+        if interval is None and learned.auroc == 1 and self.sample["assessed_tasks"] >= LEAST_CLUSTERS:
+            interval = (1.0, 1.0)  # all resamples agree
+        # A confidence that is the rate of the tool is not meant to tell actions of one tool apart.
+        if not self.sample.get("base_rate") and (interval is None or interval[0] <= 0.5):
+            problem = "its AUROC has no interval on these labels"
+            if interval is not None:
+                where = "includes" if interval[1] >= 0.5 else "is below"
+                problem = f"the interval of its AUROC, {interval[0]:.2f} to {interval[1]:.2f}, {where} 0.5"
+            found.append(f"{problem}, so it may not tell right {self.nouns} from wrong ones")
         if not any(level.coverage for level in self.levels):
             found.append("every level is never, so gates would escalate every action")
         return tuple(found)
@@ -142,12 +154,12 @@ def lacking_labels(
     Args:
         labelled: the runs, as for `calibrate_runs`, or the actions, as for `calibrate_actions`.
         promise: what the thresholds shall promise.
-        holdout: share of the tasks on which the thresholds are chosen.
-        seed: of the draw of these tasks.
+        holdout: as for `calibrate_runs`, as is the seed.
     """
-    groups, labels = (_tasks(labelled)[0] if isinstance(labelled, Labels) else labelled.groups), labelled.labels
-    if not isinstance(labelled, Labels):
-        labels = [each.correct if each.is_audited else math.nan for each in labelled.actions]
+    if isinstance(labelled, Labels):
+        groups, labels = _tasks(labelled)[0], labelled.labels
+    else:
+        groups, labels = labelled.groups, [each.correct if each.is_audited else math.nan for each in labelled.actions]
     tested = held_back(groups, holdout, seed) if holdout else np.ones(len(groups), dtype=bool)
     usable = {
         group for group, label, is_tested in zip(groups, labels, tested, strict=True) if is_tested and label in (0, 1)
@@ -170,13 +182,12 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
     """
     groups, notes = _tasks(labelled)
     held = held_back(groups, holdout, seed)
-    rows = LabelledRows(labelled, groups, promise.moment, seed)
     if not holdout:
         notes.append(APPROXIMATE)
     if promise.moment == "action":
         notes.append(_ACTIONS)
     try:
-        found = rows.held_back(held, seed) if holdout else rows.cross_validated(seed)
+        found = predict_others(labelled, groups, promise.moment, held, seed)
     except ValueError as error:
         split = (
             f"of {len(groups):,} labelled runs, {int(held.sum()):,} are held back to choose the thresholds; a holdout of 0 holds none back"
@@ -185,12 +196,11 @@ def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, 
         )
         raise ValueError(f"{error} ({split})") from None
     sample = {
-        "runs": len(groups), "tasks": len(set(groups)), "share_correct": float(rows.labels.mean()),
+        "runs": len(groups), "tasks": len(set(groups)), "share_correct": float(np.mean(labelled.labels)),
         "fitted_runs": found.profile.fitted_on["runs"], "fitted_tasks": found.profile.fitted_on["tasks"],
         "sources": dict(Counter(labelled.sources)), "left_out": dict(labelled.left_out),
     }  # fmt: skip
-    kinds = [_kinds(rows.documents[place]) for place in found.places.tolist()]
-    return found.calibration(promise, sample, notes, kinds, holdout)
+    return found.calibration(promise, sample, notes, holdout)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,8 +216,10 @@ class Tested:
     groups: list[Any]
     weights: Floats
     seed: int
-    audited: Mask | None = None
-    """Which labels may enter a promise; None: all of them."""
+    kinds: Sequence[Mapping[str, str]]
+    """The kinds of each of the tested by name, such as its source, to be assessed on their own, too."""
+    audited: Mask
+    """Which labels may enter a promise."""
 
     @property
     def inverse(self) -> Floats | None:
@@ -219,17 +231,10 @@ class Tested:
         promise: Promise,
         sample: dict[str, Any],
         notes: Sequence[str],
-        kinds: Sequence[Mapping[str, str]],
         holdout: float,
         sure: RiskThresholds | None = None,
     ) -> Calibration:
-        """Return the calibration of the profile, with the thresholds that keep the promise.
-
-        Args:
-            sample: counts of what was labelled and fitted on.
-            kinds: the kinds of each of the tested, by name, to be assessed on their own, too.
-            sure: the thresholds; None chooses them for all of the tested together.
-        """
+        """Return the calibration of the profile; `sure` are its thresholds, by default those for all of the tested together."""
         sure = sure or self.thresholds(promise)
         assessments = {name: self.assess(name) for name in self.confidence}
         remarks, nouns = (*sure.notes, *notes), f"{promise.unit}s"
@@ -255,50 +260,52 @@ class Tested:
             promise=promise,
             thresholds=sure,
             assessments=assessments,
-            by_group=self.by_group(kinds),
+            by_group=self.by_group(),
             curves={name: self.curve(name, promise) for name in list(self.confidence)[:2]},
             sample={**sample, **assessed, "holdout": holdout, "seed": self.seed},
             notes=remarks,
         )
 
     def thresholds(self, promise: Promise) -> RiskThresholds:
-        scores, labels, notes = self._independent()
+        scores, labels, notes = self._independent(LEARNED)
         return rounded_up(allowed_thresholds(scores, labels, dict(promise.risks), promise.delta, promise.kind, notes))
 
-    def tool_thresholds(self, promise: Promise, tools: Sequence[str]) -> dict[str, RiskThresholds]:
+    def tool_thresholds(self, promise: Promise) -> dict[str, RiskThresholds]:
         """Return the thresholds of each tool alone."""
-        usable = np.arange(len(tools)) if self.audited is None else np.flatnonzero(self.audited)
-        if not len(usable):
+        used = self.audited
+        if not used.any():
             return {}
-        found = tool_thresholds(
-            self.confidence[LEARNED][usable], self.labels[usable], [tools[place] for place in usable.tolist()], promise,
-            groups=[self.groups[place] for place in usable.tolist()], weights=None if self.inverse is None else self.weights[usable], seed=self.seed,
-        )  # fmt: skip
+        tools, groups = (
+            list(itertools.compress(each, used)) for each in ((kind["tool"] for kind in self.kinds), self.groups)
+        )
+        weights = None if self.inverse is None else self.weights[used]
+        scores, labels = self.confidence[LEARNED][used], self.labels[used]
+        found = tool_thresholds(scores, labels, tools, promise, groups=groups, weights=weights, seed=self.seed)
         return {name: rounded_up(each) for name, each in found.items()}
 
-    def _independent(self) -> tuple[Floats, Floats, list[str]]:
+    def _independent(self, name: str) -> tuple[Floats, Floats, list[str]]:
         """Return confidences and labels that a promise may rest on: audited, one of each task, and of equal probability."""
-        scores, labels, weights = self.confidence[LEARNED], self.labels, self.inverse
-        usable = np.ones(len(labels), dtype=bool) if self.audited is None else self.audited & np.isin(labels, (0, 1))
-        left_out = [
-            f"{int((~usable).sum()):,} of {len(labels):,} labels were left out of the promise: only audited ones that say right or wrong enter it."
-        ]
-        left_out = [] if usable.all() else left_out
-        if not usable.any():
-            return scores[usable], labels[usable], left_out
-        groups = list(itertools.compress(self.groups, usable))
-        kept, notes = independent(labels[usable], groups, None if weights is None else weights[usable], self.seed)
-        return scores[usable][kept], labels[usable][kept], [*left_out, *notes]
+        used, notes = self.audited, list[str]()
+        scores, labels = self.confidence[name][used], self.labels[used]
+        if not used.all():
+            notes.append(
+                f"{int((~used).sum()):,} of {len(used):,} labels were left out of the promise: only audited ones that say right or wrong enter it."
+            )
+        if not used.any():
+            return scores, labels, notes
+        weights = None if self.inverse is None else self.weights[used]
+        kept, remarks = independent(labels, itertools.compress(self.groups, used), weights, self.seed)
+        return scores[kept], labels[kept], notes + remarks
 
     def assess(self, name: str, by: Sequence[str] | None = None) -> Assessment:
         return assess(
             self.confidence[name], self.labels, groups=by, clusters=self.groups, weights=self.inverse, seed=self.seed
         )
 
-    def by_group(self, kinds: Sequence[Mapping[str, str]]) -> dict[str, Mapping[str, Assessment]]:
+    def by_group(self) -> dict[str, Mapping[str, Assessment]]:
         found: dict[str, Mapping[str, Assessment]] = {}
-        for kind in kinds[0]:
-            names = [each[kind] for each in kinds]
+        for kind in self.kinds[0]:
+            names = [each[kind] for each in self.kinds]
             common = [name for name, _ in Counter(names).most_common(MAX_GROUPS)]
             if len(common) > 1:
                 assessed = self.assess(LEARNED, [name if name in common else OTHERS for name in names]).by_group
@@ -307,7 +314,7 @@ class Tested:
 
     def curve(self, name: str, promise: Promise) -> Curve:
         """Return share of the tested runs that act and share of errors, at each confidence from strict to mild."""
-        scores, labels, _ = replace(self, confidence={LEARNED: self.confidence[name]})._independent()
+        scores, labels, _ = self._independent(name)
         if not len(labels):
             return ()
         _, reached, wrong = threshold_counts(scores, labels)
@@ -315,32 +322,21 @@ class Tested:
         return tuple(zip((reached / reached[-1]).tolist(), (wrong / of).tolist(), strict=True))
 
 
-def formula_confidence(document: Mapping[str, Any], upto: int | None, seen: Features) -> float:
+def formula_confidence(document: Mapping[str, Any], upto: int | None) -> float:
     """Return the confidence of a run by the formula `grace`, 0 to 1."""
+    grace = mapping_in(document, "grace")
+    evaluation = grace.get("evaluation")
     if upto is not None:
         calls = finished_calls(transcript_of(document, has_ended=False, upto=upto))
-        recorded = isinstance((document.get("grace") or {}).get("calls"), list)
-        document = {"steps": (document.get("steps") or [])[:upto], "grace": {"calls": calls} if recorded else {}}
-    factors = factors_from_trace(document)
-    values = seen.as_dict()
-    own, coverage, agreement = (values[name] for name in ("self_evaluation", "coverage", "agreement"))
-    if own is not None:
-        factors = replace(factors, llm_self_confidence=own, self_evaluated=True)
-    if coverage is not None:
-        factors = replace(factors, query_coverage=coverage, coverage_evaluated=True)
-    if agreement is not None and factors.source_count > 1:
-        factors = replace(factors, source_agreement=agreement, agreement_evaluated=True)
-    return PROFILES["grace"].calculate(factors).score
+        recorded, evaluation = isinstance(grace.get("calls"), list), None
+        document = {"steps": list_in(document, "steps")[:upto], "grace": {"calls": calls} if recorded else {}}
+    return PROFILES["grace"].calculate(judged_factors(document, evaluation, cautious=False)).score
 
 
 def length_confidences(
     fitted: Sequence[Features], labels: Floats, weights: Floats, others: Sequence[Features]
 ) -> Floats:
-    """Return the confidences of other runs, 0 to 1, by a regression on the number of steps alone.
-
-    Args:
-        labels: labels of the fitted runs, 0 to 1.
-    """
+    """Return the confidences of other runs, 0 to 1, by a regression on the number of steps alone."""
     # The other features count as missing, and get no column.
     matrix, rest = (
         np.where(np.arange(len(FEATURES)) == FEATURES.index("steps"), matrix_of(rows), np.nan)
@@ -355,76 +351,48 @@ def held_back(groups: Sequence[Any], holdout: float, seed: int = 0) -> Mask:
     """Return a mask of the runs that are held back from fitting: all runs of randomly drawn tasks."""
     if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0 <= holdout < 1:
         raise ValueError(f"holdout must be a share of the tasks from 0 to below 1 (got {brief(holdout)})")
+    check_seed(seed)
     numbers, names = group_numbers("groups", groups, len(groups))
     order = np.random.default_rng(seed).permutation(len(names))
     return np.isin(numbers, order[: math.ceil(holdout * len(names))])
 
 
-class LabelledRows:
-    """Labelled runs with their features at one moment: at their end, or before an action of each that is drawn at random."""
+def predict_others(labelled: Labels, groups: Sequence[Any], moment: Moment, held: Mask, seed: int) -> Tested:
+    """Fit on the runs that are not held back, and predict the others; if none are, predict each by another profile, fitted without its task.
 
-    def __init__(self, labelled: Labels, groups: Sequence[Any], moment: Moment, seed: int) -> None:
-        random = np.random.default_rng(seed)
-        self.documents = [trace.to_dict() for trace in labelled.traces]
-        self._upto: list[int | None] = [None] * len(self.documents)
-        if moment == "action":
-            places = [action_places(run) for run in self.documents]
-            self._upto = [found[int(random.integers(len(found)))] for found in places]
-        self._rows = [
-            features(run, moment=moment, upto=upto) for run, upto in zip(self.documents, self._upto, strict=True)
-        ]
-        self._moment: Moment = moment
-        self.labels = np.asarray(labelled.labels, dtype=np.float64)
-        self._weights = np.asarray(labelled.weights, dtype=np.float64)
-        self._sources = labelled.sources
-        self._groups = list(groups)
+    At the moment of an action, one action of each run is drawn at random.
+    """
+    random = np.random.default_rng(seed)
+    documents = [trace.to_dict() for trace in labelled.traces]
+    upto: list[int | None] = [None] * len(documents)
+    if moment == "action":
+        upto = [places[int(random.integers(len(places)))] for places in map(action_places, documents)]
+    rows = [features(run, moment=moment, upto=place) for run, place in zip(documents, upto, strict=True)]
+    labels, weights = np.array(labelled.labels, dtype=np.float64), np.array(labelled.weights, dtype=np.float64)
 
-    def held_back(self, held: Mask, seed: int) -> Tested:
-        """Fit on the runs that are not held back, and predict the others."""
-        profile, learned, length = self._fit_and_predict(~held, held, seed)
-        return self._with_baselines(profile, held, learned, length, seed)
+    def fitted_on(train: Mask) -> CalibratedProfile:
+        runs, tasks, sources = (list(itertools.compress(each, train)) for each in (documents, groups, labelled.sources))
+        return fit(runs, labels[train].tolist(), tasks, weights=weights[train].tolist(), sources=sources, seed=seed)
 
-    def cross_validated(self, seed: int) -> Tested:
-        """Fit on all runs, and predict each by another profile, fitted without its task."""
-        everything = np.ones(len(self.labels), dtype=bool)
-        whole = self._fit(everything, seed)
-        numbers = group_numbers("groups", self._groups, len(self._groups))[0]
-        folds = group_folds(numbers, self.labels, FOLDS, np.random.default_rng(seed))
-        learned, length = np.zeros(len(folds)), np.zeros(len(folds))
-        for fold in range(int(folds.max()) + 1):
-            test = folds == fold
-            _, learned[test], length[test] = self._fit_and_predict(~test, test, seed)
-        return self._with_baselines(whole, everything, learned, length, seed)
-
-    def _fit_and_predict(self, train: Mask, test: Mask, seed: int) -> tuple[CalibratedProfile, Floats, Floats]:
-        profile = self._fit(train, seed)
-        seen, others = self._of(self._rows, train), self._of(self._rows, test)
+    tested, folds = held, [held]
+    if not held.any():
+        numbers = group_numbers("groups", groups, len(groups))[0]
+        folds = [*fold_masks(group_folds(numbers, labels, FOLDS, np.random.default_rng(seed)))]
+        tested = ~held
+    learned, length = np.zeros(len(rows)), np.zeros(len(rows))
+    for test in folds:
+        profile = fitted_on(~test)
+        others = list(itertools.compress(rows, test))
         # Rounded as `CalibratedProfile.confidence` rounds it, because gates compare that with the thresholds.
-        learned = np.array([round(profile.predict(row, moment=self._moment), 3) for row in others])
-        return profile, learned, length_confidences(seen, self.labels[train], self._weights[train], others)
-
-    def _fit(self, train: Mask, seed: int) -> CalibratedProfile:
-        return fit(
-            self._of(self.documents, train),
-            self.labels[train].tolist(),
-            self._of(self._groups, train),
-            weights=self._weights[train].tolist(),
-            sources=self._of(self._sources, train),
-            seed=seed,
-        )
-
-    def _with_baselines(
-        self, profile: CalibratedProfile, tested: Mask, learned: Floats, length: Floats, seed: int
-    ) -> Tested:
-        places = np.flatnonzero(tested)
-        formula = [formula_confidence(self.documents[i], self._upto[i], self._rows[i]) for i in places.tolist()]
-        confidence = {LEARNED: learned, FORMULA: np.array(formula), LENGTH: length.round(3)}
-        groups = self._of(self._groups, tested)
-        return Tested(profile, places, confidence, self.labels[tested], groups, self._weights[tested], seed)
-
-    @staticmethod
-    def _of(values: Sequence[Any], mask: Mask) -> list[Any]:
-        return [values[place] for place in np.flatnonzero(mask).tolist()]
+        learned[test] = [round(profile.predict(row, moment=moment), 3) for row in others]
+        seen = list(itertools.compress(rows, ~test))
+        length[test] = length_confidences(seen, labels[~test], weights[~test], others).round(3)
+    places = np.flatnonzero(tested)
+    formula = np.array([formula_confidence(documents[place], upto[place]) for place in places.tolist()])
+    confidence = {LEARNED: learned[tested], FORMULA: formula, LENGTH: length[tested]}
+    profile = profile if held.any() else fitted_on(tested)
+    tasks, kinds = list(itertools.compress(groups, tested)), [_kinds(documents[place]) for place in places.tolist()]
+    return Tested(profile, places, confidence, labels[tested], tasks, weights[tested], seed, kinds, tested[tested])
 
 
 def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
@@ -443,17 +411,12 @@ def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
 
 def rounded_up(found: RiskThresholds) -> RiskThresholds:
     """Return thresholds as confidences are rounded."""
-    exact = found.thresholds
-    return replace(
-        found, thresholds=Thresholds(*(_round_up(value) for value in (exact.silent, exact.notify, exact.confirm)))
-    )
-
-
-def _round_up(value: float) -> float:
-    if value == math.inf:
-        return value
-    step = math.floor(value * CONFIDENCES)
-    return next(up for up in (step / CONFIDENCES, (step + 1) / CONFIDENCES, (step + 2) / CONFIDENCES) if up >= value)
+    up = {}
+    for name, value in asdict(found.thresholds).items():
+        step = 0 if value == math.inf else math.floor(value * CONFIDENCES)
+        steps = (value, *((step + more) / CONFIDENCES for more in (0, 1, 2)))
+        up[name] = value if value == math.inf else next(each for each in steps[1:] if each >= value)
+    return replace(found, thresholds=Thresholds(**up))
 
 
 def _kinds(document: Mapping[str, Any]) -> dict[str, str]:
@@ -464,3 +427,74 @@ def _kinds(document: Mapping[str, Any]) -> dict[str, str]:
         "model": ", ".join(facts_of(document)["models"])[:MAX_NAME] or "unknown",
         "domain": document["metadata"]["task_domain"][:MAX_NAME],
     }
+
+
+def calibrate_actions(
+    labelled: ActionLabels, promise: Promise, *, per_tool: bool = False, holdout: float = 0.4, seed: int = 0
+) -> Calibration:
+    """Fit a confidence in single actions on labelled ones, and choose the thresholds with which it keeps a promise.
+
+    Args:
+        labelled: the actions, as `action_labels` returns them. All of them are fitted on; only audited ones enter the promise.
+        promise: what the thresholds shall promise, with the unit "action".
+        per_tool: whether they promise it for each tool alone. Any other tool has at each level the strictest threshold. Choose it before
+            looking at results.
+        holdout: as for `calibrate_runs`, as is the seed.
+
+    Raises:
+        ValueError: an argument cannot be used, or there are too few labels; the message says how many there are.
+    """
+    if promise.unit != "action":
+        raise ValueError('the promise must be about actions: Promise(..., unit="action")')
+    actions, rows, left_out = features_of(labelled)
+    if not actions:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        raise ValueError(
+            f"there are no labelled actions{reasons and f' ({reasons})'}; grace.feedback(…, action=…) labels one"
+        )
+    groups, labels = [each.group for each in actions], np.array([float(each.correct) for each in actions])
+    held = held_back(groups, holdout, seed)
+    if held.all():
+        raise ValueError(
+            f"{'the only task is' if len(set(groups)) == 1 else 'all tasks are'} held back to choose the thresholds; label actions in more tasks, "
+            "or use a holdout of 0"
+        )
+    is_tested = held if holdout else ~held
+    fitted, tested = list(itertools.compress(actions, ~held)), list(itertools.compress(actions, is_tested))
+    weights, tasks = [each.fit_weight for each in fitted], [each.group for each in fitted]
+    model = fit_action_features(
+        [*itertools.compress(rows, ~held)], labels[~held].tolist(), tasks, weights=weights, seed=seed
+    )
+    confidence = {LEARNED: model.out_of_fold.round(3)}
+    if holdout:
+        confidence[LEARNED] = np.array([model.predict(row) for row in itertools.compress(rows, held)]).round(3)
+        confidence[RATE] = np.array([model.rates.get(each.tool, min(model.rates.values())) for each in tested]).round(3)
+    traces = list({id(each.trace): each.trace for each in fitted}.values())
+    facts = fitted_facts(traces, len(set(tasks)))
+    facts["labels"] = dict(sorted(Counter(each.source for each in fitted).items()))
+    model, runs = replace(model, fitted_on=facts), frozenset(filter(None, map(hash_of, traces)))
+    found = Tested(
+        profile=CalibratedProfile(heads={}, fitted_on=facts, fitted_runs=runs, action=model),
+        places=np.flatnonzero(is_tested),
+        confidence=confidence,
+        labels=labels[is_tested],
+        groups=[each.group for each in tested],
+        weights=np.array([each.weight for each in tested]),
+        seed=seed,
+        kinds=[{"tool": each.tool} for each in tested],
+        audited=np.array([each.is_audited and each.correct in (0, 1) for each in tested], dtype=bool),
+    )
+    sample = {
+        "actions": len(actions), "tasks": len(set(groups)), "share_correct": float(labels.mean()), "audited": sum(each.is_audited for each in actions),
+        "fitted_actions": len(fitted), "fitted_tasks": len(set(tasks)), "base_rate": model.reason,
+        "sources": dict(Counter(each.source for each in actions)), "left_out": left_out,
+    }  # fmt: skip
+    notes = [_EACH, *([] if holdout else [APPROXIMATE]), *([_PER_TOOL] if per_tool else [])]
+    if model.reason:
+        notes.append(f"the confidence in an action is the rate of its tool: {model.reason}.")
+    by_tool, sure = found.tool_thresholds(promise), None
+    if per_tool and by_tool:
+        sure, own = strictest(by_tool, promise), {name: each.thresholds for name, each in by_tool.items()}
+        found = replace(found, profile=found.profile.with_action(replace(model, thresholds=own)))
+    calibration = found.calibration(promise, sample, notes, holdout, sure)
+    return replace(calibration, tools=by_tool, predictors=predictors_of(rows, labels, groups, seed))

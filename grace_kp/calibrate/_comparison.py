@@ -35,6 +35,8 @@ DENIED = 4
 """The code of a denied action; the other codes are the severities of the levels."""
 OUTCOMES = (*(level.value for level in InterventionLevel), "denied")
 ASKS = InterventionLevel.CONFIRM.severity
+DIFFERENCES = ("asked", "let_through", "caught", "needless")
+"""The shares of each policy, and what is compared of two."""
 
 
 def cut_text(text: str, width: int) -> str:
@@ -141,15 +143,14 @@ class PolicyOutcomes:
         """Return the figures of these decisions; a label is 1 for right, 0 for wrong, -1 for none."""
         outcomes, scores = np.array(self.outcomes, dtype=np.int64), np.array(self.scores, dtype=float)
         asks, proceeds = (outcomes >= ASKS) & (outcomes != DENIED), outcomes < ASKS
-        right, wrong, labelled = labels == 1, labels == 0, labels >= 0
+        wrong, labelled = labels == 0, labels >= 0
+        wholes = (len(asks), *(int(whole.sum()) for whole in (proceeds & labelled, wrong, asks & labelled)))
+        shares = map(Share, self.effects(labels).sum(axis=0).tolist(), wholes)
         time = minutes * int(asks.sum())
         return PolicyFigures(
             name=name,
             levels={word: int((outcomes == code).sum()) for code, word in enumerate(OUTCOMES)},
-            asked=_share(asks, np.ones(len(asks), dtype=bool)),
-            let_through=_share(wrong, proceeds & labelled),
-            caught=_share(asks, wrong),
-            needless=_share(right, asks & labelled),
+            **dict(zip(DIFFERENCES, shares, strict=True)),
             minutes=time,
             price=None if price_per_hour is None else time / 60 * price_per_hour,
             curve=_curve(scores[labelled], wrong[labelled]),
@@ -163,10 +164,6 @@ class PolicyOutcomes:
         return np.stack(effects, axis=1).astype(np.int64)
 
 
-def _share(part: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> Share:
-    return Share(int((part & whole).sum()), int(whole.sum()))
-
-
 def _curve(scores: npt.NDArray[np.float64], wrong: npt.NDArray[np.bool_]) -> RiskCoverage:
     if not len(scores):
         return RiskCoverage()
@@ -176,9 +173,6 @@ def _curve(scores: npt.NDArray[np.float64], wrong: npt.NDArray[np.bool_]) -> Ris
     thresholds, reached, errors = points
     found = thresholds, reached / len(scores), errors / reached
     return RiskCoverage(*(tuple(column.tolist()) for column in found))
-
-
-DIFFERENCES = ("asked", "let_through", "caught", "needless")
 
 
 def differences(a: PolicyOutcomes, b: PolicyOutcomes, labels: Ints, runs: Ints, seed: int) -> dict[str, Difference]:

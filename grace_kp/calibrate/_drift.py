@@ -31,7 +31,7 @@ LEAST_SHIFT = 0.2
 """Smaller shifts are not reported, however certain they are. Among differences of means 0.2 standard deviations count as small (Cohen 1988)."""
 ALPHA = 0.05
 SHOWN = 5
-KINDS = (("agents", "agent"), ("models", "model"), ("tools", "tool"))
+KINDS = ("agents", "models", "tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ class DriftReport(JsonRecord):
         lines = [
             f"{self.n:,} runs of {self.tasks:,} tasks, compared with the {self.fitted_runs:,} that the profile was fitted on."
         ]
-        for kind, word in KINDS:
+        for kind in KINDS:
             lines += [
-                f"New {word} {name!r} in {runs:,} runs ({runs / self.n:.0%})."
+                f"New {kind[:-1]} {name!r} in {runs:,} runs ({runs / self.n:.0%})."
                 for name, runs in list(self.new.get(kind, {}).items())[:SHOWN]
             ]
         for feature in self.shifted[:SHOWN]:
@@ -116,11 +116,13 @@ def drift(
         moment: `"end"` for whole runs; `"action"` compares them with the runs before an action, if the traces end there.
 
     Raises:
-        ValueError: there are fewer than 30 runs, or the moment is unknown.
+        ValueError: there are fewer than 30 runs, the profile judges actions only, or the moment is unknown.
     """
     runs = list(traces)
     if len(runs) < LEAST_RUNS:
         raise ValueError(f"drift needs at least {LEAST_RUNS} runs, because fewer cannot show a shift (got {len(runs)})")
+    if not profile.heads:
+        raise ValueError("the profile judges actions only: it has no fitted runs to compare with")
     found = [features(run, moment=moment) for run in runs]
     head = profile.heads[moment]
     rows = head.columns.rows(matrix_of(found), [item.tools for item in found])
@@ -135,7 +137,12 @@ def drift(
         for name, (shift, centre, scale, p) in zip(head.columns.names, figures, strict=True)
     ]
     columns.sort(key=lambda column: (-column.shifted, -abs(column.shift)))
-    return DriftReport(len(runs), len(set(names)), moment, tuple(columns), _new_names(profile, runs), head.runs)
+    new, facts = {}, [facts_of(run) for run in runs]
+    for kind in KINDS:
+        known = profile.fitted_on.get(kind)  # of runs without, say, model names it is not known which are new
+        unknown = Counter(name for each in facts for name in each[kind] if known and name not in known)
+        new[kind] = dict(unknown.most_common())
+    return DriftReport(len(runs), len(set(names)), moment, tuple(columns), new, head.runs)
 
 
 def _standard_errors(rows: Floats, tasks: Sequence[str], fitted_runs: int, fitted_per_task: float) -> Floats:
@@ -153,18 +160,6 @@ def _standard_errors(rows: Floats, tasks: Sequence[str], fitted_runs: int, fitte
     effect, fitted_effect = 1 + (count / groups - 1) * correlation, 1 + (fitted_per_task - 1) * correlation
     errors: Floats = np.sqrt(fitted_effect / fitted_runs + effect * variance / count)
     return errors
-
-
-def _new_names(
-    profile: CalibratedProfile, runs: Sequence[Mapping[str, Any] | ReasoningTrace]
-) -> dict[str, dict[str, int]]:
-    found: dict[str, Counter[str]] = {kind: Counter() for kind, _ in KINDS}
-    for run in runs:
-        for kind, names in facts_of(run).items():
-            known = profile.fitted_on.get(kind) or ()
-            # A profile that was fitted on runs without, say, model names cannot tell which are new.
-            found[kind].update(name for name in names if known and name not in known)
-    return {kind: dict(names.most_common()) for kind, names in found.items()}
 
 
 def _holm(p_values: Sequence[float]) -> list[float]:

@@ -7,9 +7,11 @@ is made.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from grace_kp.calibrate._facts import NOTHING, document_of, list_in, mapping_in
@@ -19,6 +21,7 @@ from grace_kp.errors import is_unit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from grace_kp.confidence import ConfidenceFactors
     from grace_kp.trace import ReasoningTrace
 
 
@@ -148,6 +151,11 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+with files("grace_kp.calibrate").joinpath("features.toml").open("rb") as _file:
+    TABLE: Mapping[str, tuple[str, str, str]] = tomllib.load(_file)
+"""By feature the words for a high and for a low value, and how it is measured."""
+FEATURES = tuple(TABLE)
+"""Names of the features. Lengths and counts are logarithms of 1 + n; rates, overlaps, scores and judgements are from 0 to 1."""
 Moment = Literal["end", "action"]
 MOMENTS = ("end", "action")
 MAX_RESULTS = 12
@@ -281,17 +289,19 @@ def _of_evidence(seen: Transcript) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     ended = finished_calls(seen)
     if any("search" in call for call in ended):
-        factors = factors_from_trace({"grace": {"calls": ended}})
-        if factors.search_made:
-            found["search_quality"] = factors.search_max_score
-            found["search_average"] = factors.search_avg_score
-        found["search_results"] = math.log1p(factors.search_result_count)
-        found["sources"] = math.log1p(factors.source_count)
+        found.update(of_search(factors_from_trace({"grace": {"calls": ended}})))
     for name in ("self_evaluation", "coverage", "agreement"):
         record = mapping_in(seen.evaluation, "source_agreement" if name == "agreement" else name)
         score = None if record.get("fallback") else record.get("score")
         found[name] = float(score) if is_unit(score) else None
     return found
+
+
+def of_search(factors: ConfidenceFactors) -> dict[str, float | None]:
+    """Return the features of searches."""
+    scores = (factors.search_max_score, factors.search_avg_score) if factors.search_made else (None, None)
+    counts = math.log1p(factors.search_result_count), math.log1p(factors.source_count)
+    return dict(zip(("search_quality", "search_average", "search_results", "sources"), (*scores, *counts), strict=True))
 
 
 def _beginning(text: str) -> str:
@@ -300,15 +310,3 @@ def _beginning(text: str) -> str:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-FEATURES = (
-    "steps", "thoughts", "messages", "recoveries", "ends_with_call", "ends_with_result", "since_call", "latency",
-    "calls", "tools", "tool_variety", "repeated_calls", "arguments",
-    "errors", "error_rate", "error_at_end", "trouble", "empty_results", "repeated_results",
-    "objective_length", "result_length", "last_result_length", "message_length", "messages_length", "thanks",
-    "thought_length", "doubt", "last_doubt", "apologies",
-    "answer_length", "hedging", "refusal", "asks", "numbers", "answer_is_error", "stated", "grounding", "on_topic",
-    "search_quality", "search_average", "search_results", "sources", "self_evaluation", "coverage", "agreement",
-)  # fmt: skip
-"""Names of the features. Lengths and counts are logarithms of 1 + n; rates, overlaps, scores and judgements are from 0 to 1."""

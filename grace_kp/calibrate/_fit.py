@@ -24,22 +24,18 @@ from grace_kp.calibrate._facts import (
 )
 from grace_kp.calibrate._features import features
 from grace_kp.calibrate._head import Columns, Head, matrix_of
-from grace_kp.calibrate._logistic import fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._logistic import cross_fit, fit_calibration, fit_logistic
 from grace_kp.calibrate._profile import CalibratedProfile, OutOfFold
-from grace_kp.calibrate._samples import FOLDS, group_folds, units, weights_of
+from grace_kp.calibrate._samples import FOLDS, check_lengths, group_folds, units, weights_of
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Hashable, Mapping, Sequence
 
     from grace_kp.calibrate._features import Features
-    from grace_kp.calibrate._logistic import Logistic
-    from grace_kp.calibrate._samples import Floats
+    from grace_kp.calibrate._samples import Floats, Mask, Places
     from grace_kp.trace import ReasoningTrace
 
-    Integers = NDArray[np.intp]
     Trace = Mapping[str, Any] | ReasoningTrace
 
 LEAST_LABELS = 50
@@ -93,11 +89,7 @@ def fit(
         if not hasattr(run, "get") and not hasattr(run, "to_dict"):
             raise ValueError(f"a run must be a ReasoningTrace or its dict form: run {place} is {brief(run)}")
     correct = units("labels", labels)
-    if len(correct) != len(runs):
-        raise ValueError(f"there are {len(runs):,} runs and {len(correct):,} labels; each run needs a label")
-    for name, values in (("groups", groups), ("weights", weights), ("sources", sources)):
-        if values is not None and len(values) != len(runs):
-            raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    check_lengths("run", len(runs), labels=correct, groups=groups, weights=weights, sources=sources)
     counted = np.ones(len(runs)) if weights is None else weights_of(weights, len(runs))
     _check_counts(correct)
     notes: list[str] = []
@@ -135,34 +127,26 @@ def fit(
 
 def _fit_head(moment: str, samples: Samples, runs: int, random: np.random.Generator) -> tuple[Head, OutOfFold]:
     folds = group_folds(samples.groups, samples.labels, FOLDS, random)
-    penalty = choose_penalty(samples, folds)
+    penalty, logits, confidence = cross_fit(samples.predictions, PENALTIES, folds, samples.labels, samples.weights)
     columns = Columns.fit(samples.matrix, samples.tools)
     rows = columns.rows(samples.matrix, samples.tools)
     regression = fit_logistic(rows, samples.labels, penalty, weights=samples.weights)
-    logits = out_of_fold(samples, folds, penalty)
     slope, offset = fit_calibration(logits, samples.labels, samples.weights)
-    confidence = np.zeros(len(samples))
-    for fold in range(int(folds.max()) + 1):
-        rest, test = folds != fold, folds == fold
-        own = fit_calibration(logits[rest], samples.labels[rest], samples.weights[rest])
-        confidence[test] = probability(own[0] * logits[test] + own[1])
     head = Head(moment, columns, regression, slope, offset, penalty, runs, len(samples))
     return head, OutOfFold(confidence, samples.labels, tuple(samples.groups.tolist()), samples.weights)
 
 
 def _action_samples(
-    runs: Sequence[Trace], labels: Floats, weights: Floats, tasks: Integers, random: np.random.Generator
+    runs: Sequence[Trace], labels: Floats, weights: Floats, tasks: Places, random: np.random.Generator
 ) -> Samples:
     rows: list[Features] = []
     places: list[int] = []
-    shares: list[float] = []
     for place in _draw_tasks(tasks, MAX_ACTION_RUNS, random).tolist():
         prefixes = _prefixes(runs[place])
         rows += prefixes
         places += [place] * len(prefixes)
-        shares += [1 / len(prefixes)] * len(prefixes)
     tools = [row.tools for row in rows]
-    return Samples(matrix_of(rows), tools, labels[places], weights[places] * np.array(shares), tasks[places])
+    return Samples(matrix_of(rows), tools, labels[places], weights[places] / np.bincount(places)[places], tasks[places])
 
 
 def _prefixes(run: Trace) -> list[Features]:
@@ -199,7 +183,7 @@ def _check_counts(labels: Floats) -> None:
     )
 
 
-def _tasks(runs: Sequence[Trace], groups: Sequence[Hashable] | None, notes: list[str]) -> Integers:
+def _tasks(runs: Sequence[Trace], groups: Sequence[Hashable] | None, notes: list[str]) -> Places:
     names = list(groups) if groups is not None else [task_of(run) for run in runs]
     numbers: dict[Hashable, int] = {}
     tasks = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
@@ -213,7 +197,7 @@ def _tasks(runs: Sequence[Trace], groups: Sequence[Hashable] | None, notes: list
     )
 
 
-def _draw_tasks(tasks: Integers, most: int, random: np.random.Generator) -> Integers:
+def _draw_tasks(tasks: Places, most: int, random: np.random.Generator) -> Places:
     """Return the places of at most `most` rows: all of them, or the rows of whole tasks drawn at random."""
     if len(tasks) <= most:
         return np.arange(len(tasks), dtype=np.intp)
@@ -237,41 +221,22 @@ class Samples:
     tools: Sequence[tuple[str, ...]]
     labels: Floats
     weights: Floats
-    groups: Integers
+    groups: Places
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def take(self, rows: NDArray[np.bool_]) -> Samples:
+    def take(self, rows: Mask) -> Samples:
         tools = [names for names, is_taken in zip(self.tools, rows, strict=True) if is_taken]
         return Samples(self.matrix[rows], tools, self.labels[rows], self.weights[rows], self.groups[rows])
 
-
-def out_of_fold(samples: Samples, folds: Integers, penalty: float) -> Floats:
-    """Return the log-odds of each row by a regression that saw no row of its fold."""
-    logits = np.zeros(len(samples))
-    for seen, rows, _, others, test in _splits(samples, folds):
-        logits[test] = fit_logistic(rows, seen.labels, penalty, weights=seen.weights).logits(others)
-    return logits
-
-
-def choose_penalty(samples: Samples, folds: Integers) -> float:
-    """Return the penalty with the least log-loss on rows that the regressions did not see."""
-    losses = np.zeros(len(PENALTIES))
-    for seen, rows, rest, others, _ in _splits(samples, folds):
-        fitted: Logistic | None = None
-        for place, penalty in enumerate(PENALTIES):
+    def predictions(self, train: Mask, test: Mask) -> list[Floats]:
+        """Return for each penalty the log-odds of the rows of a fold, as `cross_fit` wants them."""
+        seen, others = self.take(train), self.take(test)
+        columns = Columns.fit(seen.matrix, seen.tools)
+        rows, rest = columns.rows(seen.matrix, seen.tools), columns.rows(others.matrix, others.tools)
+        found, fitted = [], None
+        for penalty in PENALTIES:
             fitted = fit_logistic(rows, seen.labels, penalty, weights=seen.weights, start=fitted)
-            logits = fitted.logits(others)
-            losses[place] += rest.weights @ (np.logaddexp(0.0, logits) - rest.labels * logits)
-    return PENALTIES[int(np.argmin(losses))]
-
-
-def _splits(samples: Samples, folds: Integers) -> Iterator[tuple[Samples, Floats, Samples, Floats, NDArray[np.bool_]]]:
-    """Yield for each fold the samples outside of it and their columns, those in it and theirs, and the mask of the fold."""
-    for fold in range(int(folds.max()) + 1):
-        test = folds == fold
-        if test.any() and not test.all():
-            seen, rest = samples.take(~test), samples.take(test)
-            columns = Columns.fit(seen.matrix, seen.tools)
-            yield seen, columns.rows(seen.matrix, seen.tools), rest, columns.rows(rest.matrix, rest.tools), test
+            found.append(fitted.logits(rest))
+        return found

@@ -20,15 +20,19 @@ from grace_kp.confidence import (
     ConfidenceFactors,
     Evaluation,
     RecordedEvidence,
+    RecordedRun,
     RunEvidence,
     evidence_of_calls,
+    factors_from_trace,
     history_of_document,
+    with_agreement,
     with_judgements,
 )
 from grace_kp.errors import is_unit
 from grace_kp.gating import Basis, Policy, read_alarms
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import Run, history_of
+from grace_kp.store import action_name
 from grace_kp.trace import read_decisions
 
 if TYPE_CHECKING:
@@ -52,6 +56,8 @@ class RecordedAction:
     record: DecisionRecord
     place: int
     """Its position in `grace.decisions`."""
+    name: str
+    """Its name in labels."""
     level: InterventionLevel
     score: float
     policy: Policy
@@ -114,6 +120,7 @@ def _gated_action(entry: object, place: int) -> RecordedAction | str:
     return RecordedAction(
         record=record,
         place=place,
+        name=action_name(entry, place),
         level=record.level,
         score=float(record.score),
         policy=policy,
@@ -175,6 +182,11 @@ class Prefixes:
     def whole(self) -> Document:
         """The run with everything that it recorded."""
         return document_of(self._trace)
+
+    @cached_property
+    def recorded(self) -> RecordedRun:
+        """The run, for the features of its actions in their order."""
+        return RecordedRun(self.whole)
 
     def document(self, step: int, evaluation: object = None) -> dict[str, Any]:
         """Return the document of the run as it was after `step` steps: still open, without an answer, a score or a label."""
@@ -250,9 +262,13 @@ def add_judgements(factors: ConfidenceFactors, evaluation: object, *, cautious: 
     return with_judgements(factors, own, coverage, cautious=cautious)
 
 
-def measured_agreement(evaluation: object) -> Evaluation | None:
-    """Return the recorded agreement of a run's sources, if it was measured."""
-    return _evaluation(evaluation.get("source_agreement")) if isinstance(evaluation, Mapping) else None
+def judged_factors(trace: Document | ReasoningTrace, evaluation: object, *, cautious: bool) -> ConfidenceFactors:
+    """Return the factors of a run as a whole with its judgements, and with the measured agreement of its sources."""
+    factors = factors_from_trace(trace)
+    agreement = _evaluation(evaluation.get("source_agreement")) if isinstance(evaluation, Mapping) else None
+    return add_judgements(
+        factors if agreement is None else with_agreement(factors, agreement), evaluation, cautious=cautious
+    )
 
 
 def _evaluation(part: object) -> Evaluation | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from grace_kp.calibrate._features import FEATURES
+from grace_kp.calibrate._features import FEATURES, TABLE
 from grace_kp.calibrate._logistic import MAX_LOGIT
 from grace_kp.errors import GraceError
 from grace_kp.trace import SourceFields
@@ -33,48 +33,6 @@ if TYPE_CHECKING:
 MAX_NAMED = 3
 _LEAST = 0.05
 """Reasons leave out contributions below this many log-odds."""
-
-_COUNTED = ("steps", "thoughts", "messages", "recoveries", "calls", "tools", "errors", "search_results", "sources")
-# The words of a reason for a high and a low value of each feature.
-_WORDS = {
-    **{name: (f"many {name.replace('_', ' ')}", f"few {name.replace('_', ' ')}") for name in _COUNTED},
-    "objective_length": ("a long objective", "a short objective"),
-    "last_result_length": ("a long last result", "a short last result"),
-    "answer_length": ("a long answer", "a short answer"),
-    "ends_with_call": ("an open call at the end", "no open call at the end"),
-    "ends_with_result": ("a result as the last step", "no result as the last step"),
-    "since_call": ("a last call long ago", "a call shortly before"),
-    "latency": ("slow steps", "fast steps"),
-    "tool_variety": ("varied tools", "the same tools again"),
-    "repeated_calls": ("repeated calls", "few repeated calls"),
-    "arguments": ("long arguments", "short arguments"),
-    "error_rate": ("a high share of errors", "a low share of errors"),
-    "error_at_end": ("an error in the last call", "no error in the last call"),
-    "trouble": ("results that name problems", "few results that name problems"),
-    "empty_results": ("empty results", "few empty results"),
-    "repeated_results": ("repeated results", "few repeated results"),
-    "result_length": ("long results", "short results"),
-    "message_length": ("long messages", "short messages"),
-    "messages_length": ("long messages in all", "short messages in all"),
-    "thanks": ("thanks in the last message", "no thanks in the last message"),
-    "thought_length": ("long thoughts", "short thoughts"),
-    "doubt": ("doubt in thoughts", "little doubt in thoughts"),
-    "last_doubt": ("doubt in the last thought", "no doubt in the last thought"),
-    "apologies": ("apologies in thoughts", "few apologies in thoughts"),
-    "hedging": ("hedging", "little hedging"),
-    "refusal": ("words of refusal", "few words of refusal"),
-    "asks": ("a question at the end", "no question at the end"),
-    "numbers": ("many numbers in the answer", "few numbers in the answer"),
-    "answer_is_error": ("an error as the answer", "no error as the answer"),
-    "stated": ("a high stated confidence", "a low stated confidence"),
-    "grounding": ("an answer in the words of the results", "an answer in other words than the results"),
-    "on_topic": ("an answer in the words of the objective", "an answer in other words than the objective"),
-    "search_quality": ("good search results", "poor search results"),
-    "search_average": ("a high mean search score", "a low mean search score"),
-    "self_evaluation": ("a good self-evaluation", "a poor self-evaluation"),
-    "coverage": ("a good coverage of the query", "a poor coverage of the query"),
-    "agreement": ("sources that agree", "sources that disagree"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +56,7 @@ class Part:
             return f"{rest} was called" if self.is_high else f"{rest} was not called"
         if kind == "missing":
             return f"{'no' if self.is_high else 'a known'} {rest.replace('_', ' ')}"
-        return _WORDS[self.name][0 if self.is_high else 1]
+        return TABLE[self.name][0 if self.is_high else 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +92,12 @@ class Explanation:
     @property
     def reason(self) -> str:
         """One sentence: the largest contributions in each direction."""
-        raised = [part for part in self.largest if part.contribution >= _LEAST][:MAX_NAMED]
-        lowered = [part for part in self.largest if part.contribution <= -_LEAST][:MAX_NAMED]
-        sentences = [
-            f"{verb} by {_join_parts(parts)}" for verb, parts in (("raised", raised), ("lowered", lowered)) if parts
-        ]
+        sentences = []
+        for verb, direction in (("raised", 1), ("lowered", -1)):
+            parts = [part for part in self.largest if direction * part.contribution >= _LEAST][:MAX_NAMED]
+            shown = ", ".join(f"{part.words} ({part.contribution:+.1f})".replace("-", "−") for part in parts)
+            sentences += [f"{verb} by {shown}"] if parts else []
         return f"Learned from {self.runs} runs: {'; '.join(sentences) or 'all features are near their averages'}"
-
-
-def _join_parts(parts: list[Part]) -> str:
-    return ", ".join(f"{part.words} ({part.contribution:+.1f})".replace("-", "−") for part in parts)
 
 
 SCHEMA = "grace_kp/calibrated-profile"
@@ -216,15 +170,18 @@ class Head:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        columns = self.columns.to_list()
-        weights = self.regression.weights.tolist()
+        figures = {name: getattr(self.columns, name).tolist() for name in FIGURES}
+        figures["weight"] = self.regression.weights.tolist()
         return {
             "runs": self.runs,
             "rows": self.rows,
             "penalty": self.penalty,
             "intercept": self.regression.intercept,
             "calibration": {"slope": self.slope, "offset": self.offset},
-            "columns": [{**column, "weight": weight} for column, weight in zip(columns, weights, strict=True)],
+            "columns": [
+                {"name": name, **{figure: values[place] for figure, values in figures.items()}}
+                for place, name in enumerate(self.columns.names)
+            ],
         }
 
     def _evaluate(self, features: Features) -> tuple[list[float], float, float]:
@@ -248,6 +205,8 @@ LEAST_RUNS = 5
 TAIL = 0.05
 """Share of the runs at each end of a feature whose values count as the value where that end begins."""
 FLAT = 1e-9
+FIGURES = ("fill", "centre", "scale", "low", "high")
+"""The fields of `Columns` that are saved, apart from the names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -305,10 +264,7 @@ class Columns:
         blank[0, : len(varying)] = [np.nanmean(matrix[:, place]) for place in varying]
         blank[2], blank[3], blank[4] = 1.0, -np.inf, np.inf
         values = cls.build(names, blank).rows(matrix, tools)
-        low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
-        # In a rare column nearly all values are equal, and the others are all in the tail.
-        rare = high - low <= FLAT
-        blank[3], blank[4] = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
+        blank[3], blank[4] = tails(values)
         values = np.clip(values, blank[3], blank[4])
         spread = values.std(axis=0)
         blank[1], blank[2] = values.mean(axis=0), np.where(spread > FLAT, spread, 1.0)
@@ -330,27 +286,18 @@ class Columns:
         rows = self.rows(np.array([features.values], dtype=np.float64), [features.tools])
         return rows.reshape(-1)
 
-    def to_list(self) -> list[dict[str, Any]]:
-        """Return the JSON form, one object per column."""
-        figures = {name: getattr(self, name).tolist() for name in ("fill", "centre", "scale", "low", "high")}
-        return [
-            {"name": name, **{figure: values[place] for figure, values in figures.items()}}
-            for place, name in enumerate(self.names)
-        ]
+
+def tails(values: Floats) -> tuple[Floats, Floats]:
+    """Return where the twentieth at each end of each column begins."""
+    low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
+    # In a rare column nearly all values are equal, and the others are all in the tail.
+    rare = high - low <= FLAT
+    return np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
 
 
 def matrix_of(rows: Sequence[Features]) -> Floats:
     """Return features as an array, NaN where missing."""
     return np.array([row.values for row in rows], dtype=np.float64).reshape(len(rows), len(FEATURES))
-
-
-# How a feature is measured, which decides what one step of it is. Counts and lengths are logarithms of 1 + n.
-_SHARES = frozenset({
-    "tool_variety", "repeated_calls", "error_rate", "trouble", "empty_results", "repeated_results", "stated", "grounding",
-    "on_topic", "search_quality", "search_average", "self_evaluation", "coverage", "agreement",
-})  # fmt: skip
-_FLAGS = frozenset({"ends_with_call", "ends_with_result", "error_at_end", "asks", "answer_is_error"})
-_MEANS = frozenset({"doubt", "apologies"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,18 +324,12 @@ def weights_of_head(head: Head) -> tuple[Weight, ...]:
         columns.names, head.regression.weights.tolist(), columns.scale.tolist(), ranges, strict=True
     ):
         spread = head.slope * weight
-        step, size = _step(name)
+        step, size = _STEPS.get("flag" if ":" in name else TABLE[name][2], _TWICE)
         if size > width:  # beyond the fitted runs a value counts as the nearest of theirs
             step, size = "from the lowest to the highest", width
         found.append(Weight(name, Part(name, None, 0.0, True).words, step, math.exp(spread / scale * size), spread))
     return tuple(sorted(found, key=lambda each: -abs(each.spread)))
 
 
-def _step(name: str) -> tuple[str, float]:
-    if ":" in name or name in _FLAGS:
-        return "yes instead of no", 1.0
-    if name in _SHARES:
-        return "0.1 more", 0.1
-    if name in _MEANS:
-        return "1 more per thought", 1.0
-    return "twice as much", math.log(2)
+_STEPS = {"flag": ("yes instead of no", 1.0), "share": ("0.1 more", 0.1), "mean": ("1 more per thought", 1.0)}
+_TWICE = ("twice as much", math.log(2))

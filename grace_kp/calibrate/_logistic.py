@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from grace_kp.calibrate._samples import fold_masks
+
 if TYPE_CHECKING:
-    from grace_kp.calibrate._samples import Floats
+    from collections.abc import Callable, Sequence
+
+    from grace_kp.calibrate._samples import Floats, Mask, Places
 
 
 MAX_STEPS = 50
@@ -80,6 +84,30 @@ def fit_calibration(logits: Floats, labels: Floats, weights: Floats | None = Non
     # The scores do not rank the runs: only the share of successes remains.
     rest = _newton(design[:, :1], labels, ones, ridge[:1], np.zeros(1), np.zeros(1), _LEAST_SLOPE * logits)
     return _LEAST_SLOPE, rest.intercept
+
+
+def cross_fit(
+    predict: Callable[[Mask, Mask], list[Floats]],
+    penalties: Sequence[float],
+    folds: Places,
+    labels: Floats,
+    weights: Floats,
+) -> tuple[float, Floats, Floats]:
+    """Return the penalty with the least log-loss out of fold, its log-odds, and these calibrated on the other folds, 0 to 1.
+
+    Args:
+        predict: returns for each penalty the log-odds of the rows of the second mask, by a regression that saw only rows of the first.
+        weights: of the labels, from 0 for rows that are predicted, but count for nothing.
+    """
+    logits, confidence = np.zeros((len(penalties), len(labels))), np.zeros(len(labels))
+    for test in fold_masks(folds):
+        logits[:, test] = predict(~test, test)
+    losses = (np.logaddexp(0.0, logits) - labels * logits) @ weights
+    best = int(np.argmin(losses))
+    for test in fold_masks(folds):
+        slope, offset = fit_calibration(logits[best, ~test], labels[~test], weights[~test])
+        confidence[test] = probability(slope * logits[best, test] + offset)
+    return penalties[best], logits[best], confidence
 
 
 def _newton(

@@ -104,13 +104,12 @@ class Monitor:
 
     **False alarms.** If every promise holds, an alarm is ever raised with probability at most `delta`. Each test is a bet with fair or
     unfavourable odds under its promise, so it reaches 1 / d with probability at most d at any time (Ville). Delta is shared: all actions
-    together are class 1, and the k-th action class that appears is class k + 1. Class k gets delta / (k (k + 1)), in equal parts for its
-    levels. A class gets its number before its first label is seen, so its share does not depend on its labels, and the expected sum of
-    the shares is at most delta · Σ 1 / (k (k + 1)) = delta.
+    together are class 1, and the k-th action class that appears is class k + 1, before its first label is seen. Class k gets
+    delta / (k (k + 1)), in equal parts for its levels; all shares together are at most delta.
 
     **What it assumes.** Labels are a random sample of the actions, or `weight` is the inverse of the probability with which this action
-    is labelled (1 / `audit_rate` for an audited one). If people only report errors, no weight can repair that. A label that depends on
-    another, such as those of two actions in one run, must be one observation: see `observe`.
+    is labelled (1 / `audit_rate` for an audited one). If people only report errors, no weight can repair that. The label of a run with
+    several actions is one observation: see `observe`.
 
     Args:
         risks: the promised error rate by level, for example `{"silent": 0.05, "notify": 0.15}`; each above 0 and below 1.
@@ -182,11 +181,7 @@ class Monitor:
         Its actions share one label, and a bet on each of them would count the same evidence again.
 
         Args:
-            levels: the mildest level of the run's actions, by action class.
-            correct: see `update`.
-            weight: see `update`.
-            trace_id: see `update`.
-            at: see `update`.
+            levels: the mildest level of the run's actions, by action class. The other arguments are those of `update`.
         """
         # Numbers of numpy count; strings, NaN and numbers between 0 and 1 do not.
         if not hasattr(correct, "__float__") or float(correct) not in (0.0, 1.0):
@@ -204,8 +199,7 @@ class Monitor:
         with self._lock:
             for action, level in classes.items():
                 if self._is_new(action, trace_id):
-                    counts = self._counts[action].setdefault(week, {}).setdefault(level, {}).setdefault(stored, [0, 0])
-                    counts[wrong] += 1
+                    self._cell(action, week, level, stored)[wrong] += 1
                     if wrong:  # a right label never raises the wealth
                         self._test(action, level, now)
             for (action, promised), alarm in self._alarms.items():
@@ -235,6 +229,9 @@ class Monitor:
         if len(self._ids) > MAX_IDS:
             self._ids.popitem(last=False)
         return True
+
+    def _cell(self, action: str, week: str, level: str, weight: float) -> list[int]:
+        return self._counts[action].setdefault(week, {}).setdefault(level, {}).setdefault(weight, [0, 0])
 
     def _test(self, action: str, level: str, now: datetime) -> None:
         number = list(self._counts).index(action) + 1
@@ -392,8 +389,7 @@ class Monitor:
             if not (isinstance(right, int) and isinstance(wrong, int) and right >= 0 and wrong >= 0):
                 raise ValueError(f"counts: must be whole numbers from 0 (got {brief([right, wrong])})")
             weight = _check_weight("counts: weight", weight, self.max_weight)
-            levels = self._counts[action].setdefault(week, {})
-            counts = levels.setdefault(_check_level(level), {}).setdefault(weight, [0, 0])
+            counts = self._cell(action, week, _check_level(level), weight)
             counts[0] += right
             counts[1] += wrong
         for entry in state["alarms"]:

@@ -18,9 +18,10 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from grace_kp.calibrate._actions import ActionFields, ActionModel
-from grace_kp.calibrate._facts import HASH_DIGITS, domain_of, facts_of, hash_of
-from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
+from grace_kp.calibrate._facts import HASH_DIGITS, KINDS, facts_of, hash_of, listed
+from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features, of_search
 from grace_kp.calibrate._head import (
+    FIGURES,
     FLAT,
     SCHEMA,
     VERSION,
@@ -36,14 +37,14 @@ from grace_kp.calibrate._head import (
     StrictFields,
 )
 from grace_kp.calibrate._logistic import Logistic
+from grace_kp.calibrate._risk import LEVELS
+from grace_kp.calibrate._samples import json_form
 from grace_kp.confidence import PROFILES, ConfidenceScore, Thresholds, factors_from_trace
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates, write_whole
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
-    from typing import NoReturn
 
     from grace_kp.calibrate._features import Moment
     from grace_kp.calibrate._head import Explanation
@@ -52,9 +53,6 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
     Trace = Mapping[str, Any] | ReasoningTrace
-
-
-MAX_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,11 +102,7 @@ class CalibratedProfile:
         return self._head(moment).predict(self._features(trace, moment))
 
     def explain(self, trace: Trace | Features, *, moment: Moment = "end") -> Explanation:
-        """Return the confidence of a run with the contribution of each feature, in log-odds.
-
-        Raises:
-            ValueError: as `predict` does.
-        """
+        """Return the confidence of a run with the contribution of each feature, in log-odds. It takes, and refuses, what `predict` does."""
         return self._head(moment).explain(self._features(trace, moment))
 
     def confidence(self, document: Trace, *, moment: Moment = "end") -> ConfidenceScore:
@@ -144,9 +138,7 @@ class CalibratedProfile:
             found["errors"] = math.log1p(failed)
             found["error_rate"] = (failed + 0.5) / (factors.tool_execution_count + 1)
         if factors.search_made:
-            found["search_quality"], found["search_average"] = factors.search_max_score, factors.search_avg_score
-            found["search_results"] = math.log1p(factors.search_result_count)
-            found["sources"] = math.log1p(factors.source_count)
+            found.update(of_search(factors))
         if factors.self_evaluated:
             found["self_evaluation"] = factors.llm_self_confidence
         if factors.coverage_evaluated:
@@ -157,21 +149,33 @@ class CalibratedProfile:
         return _score(self.explain(known), factors)
 
     def mismatches(self, document: Trace) -> tuple[str, ...]:
-        """Return a sentence for each way in which a run differs from those the profile was fitted on: agent, model, tools, task domain.
+        """Return a sentence for each way in which a run differs from those the profile was fitted on: agent, model, tools, task domain. The
+        runs of its confidence in actions are compared, too.
 
-        Gated actions count as tools. A name that is missing is a difference, too: of agents, models or tools in `fitted_on`, or of the
-        agent or the model in the run where `fitted_on` has some. Profiles of earlier versions state no domains; those are not compared.
+        A name that is missing is a difference, too: of agents, models or tools in `fitted_on`, or of the agent or the model in the run where
+        `fitted_on` has some. Profiles of earlier versions state no domains; those are not compared.
         """
-        found = {**facts_of(document), "domains": [domain for domain in [domain_of(document)] if domain]}
+        found = facts_of(document)
+        compared = [
+            ("the profile", kind, self.fitted_on.get(kind, found[kind] if kind == "domains" else None))
+            for kind in KINDS
+        ]
+        own = {} if self.action is None or self.action.fitted_on == self.fitted_on else self.action.fitted_on
+        # It compares the model of the agent itself.
+        compared += [
+            ("the confidence in actions", kind, own[kind]) for kind in KINDS if kind in own and kind != "models"
+        ]
         sentences = []
-        for kind, word in (("agents", "agent"), ("models", "model"), ("tools", "tool"), ("domains", "domain")):
-            known = self.fitted_on.get(kind, found[kind] if kind == "domains" else None)
+        for what, kind, known in compared:
+            word = KINDS[kind]
             if not isinstance(known, list | tuple) or (kind == "agents" and not known):
-                sentences.append(f"the profile does not state which {kind} it was fitted on")
+                sentences.append(f"{what} does not state which {kind} it was fitted on")
             elif unknown := [name for name in found[kind] if name not in known]:
-                sentences.append(f"the {word} is now {_names(unknown)}; the profile was fitted on {_names(known)}")
+                sentences.append(
+                    f"the {word} is now {listed(unknown, UNNAMED)}; {what} was fitted on {listed(known, UNNAMED)}"
+                )
             elif known and not found[kind] and kind != "tools":  # a run may not have called a tool yet
-                sentences.append(f"the {word} is not recorded; the profile was fitted on {_names(known)}")
+                sentences.append(f"the {word} is not recorded; {what} was fitted on {listed(known, UNNAMED)}")
         return tuple(sentences)
 
     def was_fitted_on(self, trace: Trace) -> bool:
@@ -187,7 +191,7 @@ class CalibratedProfile:
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def out_of_fold(self, moment: Moment = "end") -> tuple[Floats, Floats, tuple[Any, ...]]:
-        """Return confidence, label and group of each labelled row, as predicted by models that saw no row of the same task.
+        """Return confidence, label and group of each labelled row, as predicted by models that saw no row of its task.
 
         Raises:
             ValueError: the profile was loaded from a file, which does not keep them.
@@ -200,15 +204,19 @@ class CalibratedProfile:
     def with_thresholds(
         self, thresholds: Thresholds | None, promise: Mapping[str, Any] | None = None
     ) -> CalibratedProfile:
-        """Return the same profile with thresholds, and with what they promise. The promise keeps them, so that a file in which only they were
-        changed is refused."""
+        """Return the same profile with thresholds, and with what they promise. The promise keeps them and those of single tools, so that a file
+        in which only they were changed is refused."""
         if isinstance(promise, Mapping):
-            promise = {**promise, "thresholds": None if thresholds is None else thresholds.to_dict()}
+            tools = {} if self.action is None else json_form(self.action.thresholds)
+            stated = {"thresholds": None if thresholds is None else thresholds.to_dict()}
+            promise = {**promise, **stated, **({"tool_thresholds": tools} if tools else {})}
         return dataclasses.replace(self, thresholds=thresholds, promise=promise)
 
     def with_action(self, model: ActionModel | None) -> CalibratedProfile:
-        """Return the same profile with a confidence in single actions."""
-        return dataclasses.replace(self, action=model)
+        """Return the same profile with a confidence in single actions. Thresholds and a promise for that of before are dropped."""
+        changed = dataclasses.replace(self, action=model)
+        is_about_it = (self.promise or {}).get("unit") == "action" and model is not self.action
+        return changed.with_thresholds(None) if is_about_it else changed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form. Without a confidence in actions it is that of version 1, which earlier versions of the library read, too."""
@@ -244,16 +252,35 @@ class CalibratedProfile:
                 digest that it states.
             OSError: the file cannot be read.
         """
-        arguments, stated = read_profile(path)
-        profile = cls(**arguments)
+        source, fields = _read_fields(Path(path))
+        heads = {moment: _head(source, moment, found) for moment, found in fields.heads.items()}
+        action = None if fields.action is None else ActionModel.of_fields(fields.action)
+        if action is None or heads:
+            unknown = next((moment for moment in (*MOMENTS, *heads) if (moment in heads) != (moment in MOMENTS)), None)
+            if unknown is not None:
+                raise source.error(f"must have the moments {' and '.join(MOMENTS)}; see {unknown!r}", ("heads",))
+        try:
+            profile = cls(
+                heads=heads,
+                action=action,
+                fitted_on=source.content["fitted_on"],
+                quality=fields.quality,
+                thresholds=None if fields.thresholds is None else Thresholds.from_dict(fields.thresholds),
+                promise=source.content["promise"],
+                fitted_runs=None if fields.fitted_runs is None else frozenset(fields.fitted_runs),
+            )
+        except ValueError as error:
+            raise source.error(str(error), ("thresholds",)) from None
+        _check_thresholds(source, fields)
         try:
             computed = profile.digest
-        except RecursionError:
-            raise ProfileFileError(f"{path}: is nested too deeply") from None
-        if stated is not None and stated != computed:
-            raise ProfileFileError(
-                f"{path}: digest: the file was changed after it was saved: it states {brief(stated)}, and its content has {computed}; "
-                "fit again, or save the changed profile by `CalibratedProfile.save`"
+        except (ValueError, RecursionError) as error:  # a number that is not finite is one only in Python
+            raise source.error(f"cannot be written as JSON again: {error}") from None
+        if fields.digest not in {None, computed}:
+            raise source.error(
+                f"the file was changed after it was saved: it states {brief(fields.digest)}, and its content has {computed}; "
+                "fit again, or save the changed profile by `CalibratedProfile.save`",
+                ("digest",),
             )
         return profile
 
@@ -283,11 +310,7 @@ def _number(text: str) -> float:
     return int(value) if value.is_integer() else value
 
 
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:MAX_SHOWN]) or "runs that name none"
-    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown
-
-
+UNNAMED = "runs that name none"
 Hash = Annotated[str, Field(pattern=f"^[0-9a-f]{{{HASH_DIGITS}}}$")]
 
 
@@ -332,6 +355,7 @@ class _Promise(_Open):
     delta: Share = 0.0
     moment: str = ""
     thresholds: dict[str, float | str] | None = None
+    tool_thresholds: dict[str, dict[str, float | str]] = Field(default_factory=dict)
 
 
 class _Profile(StrictFields):
@@ -345,102 +369,62 @@ class _Profile(StrictFields):
     digest: str | None = None
 
 
-def read_profile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of the profile in a file, as `CalibratedProfile.load` reads it, and the digest that the file states, if any."""
-    file = Path(path)
+def _read_fields(path: Path) -> tuple[SourceFile, _Profile]:
+    """Return the content of a file and its fields, but for `schema` and `version`."""
     try:
-        text = file.read_text(encoding="utf-8")
-        content = json.loads(
-            text, object_pairs_hook=object_without_duplicates, parse_constant=_refuse, parse_float=_finite
-        )
-    except UnicodeDecodeError:
-        raise ProfileFileError(f"{file}: is not UTF-8") from None
+        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=object_without_duplicates)
     except (ValueError, RecursionError) as error:
-        raise ProfileFileError(f"{file}: is not JSON: {error}") from None
-    _check_kind(SourceFile(file, content, ProfileFileError))
-    rest = {name: value for name, value in content.items() if name not in {"schema", "version"}}
-    source = SourceFile(file, rest, ProfileFileError)
-    fields = source.parse(_Profile)
-    if (fields.action is None) != (content["version"] == 1):
-        raise source.error(
-            f"must {'not ' if fields.action is None else ''}be missing in a file of this version", ("action",)
-        )
-    judges_runs = fields.action is None or fields.heads
-    unknown = [moment for moment in MOMENTS if judges_runs and moment not in fields.heads] or [
-        m for m in fields.heads if m not in MOMENTS
-    ]
-    if unknown:
-        raise source.error(f"must have the moments {' and '.join(MOMENTS)}; see {unknown[0]!r}", ("heads",))
-    try:
-        thresholds = None if fields.thresholds is None else Thresholds.from_dict(fields.thresholds)
-    except ValueError as error:
-        raise source.error(str(error), ("thresholds",)) from None
-    _check_thresholds(source, fields)
-    arguments = {
-        "heads": {moment: _head(source, moment, fields.heads[moment]) for moment in MOMENTS if judges_runs},
-        "action": None if fields.action is None else ActionModel.of_fields(fields.action),
-        "fitted_on": content["fitted_on"],
-        "quality": fields.quality,
-        "thresholds": thresholds,
-        "promise": content["promise"],
-        "fitted_runs": None if fields.fitted_runs is None else frozenset(fields.fitted_runs),
-    }
-    return arguments, fields.digest
-
-
-def _check_kind(source: SourceFile) -> None:
-    content = source.content
+        is_text = not isinstance(error, UnicodeDecodeError)
+        raise ProfileFileError(f"{path}: is not {f'JSON: {error}' if is_text else 'UTF-8'}") from None
+    source = SourceFile(path, content, ProfileFileError)
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         found = brief(content.get("schema")) if isinstance(content, dict) else brief(content)
         raise source.error(f"is not a learned profile: schema must be {SCHEMA!r} (got {found})")
     version = content.get("version")
-    if type(version) is int and version > VERSION:
-        raise source.error(
-            f"is of version {version}, and this library reads {VERSION}: install a newer one", ("version",)
-        )
-    if version not in range(1, VERSION + 1) or type(version) is not int:
-        raise source.error(f"must be from 1 to {VERSION} (got {brief(version)})", ("version",))
+    if type(version) is not int or not 1 <= version <= VERSION:
+        problem = f"must be from 1 to {VERSION} (got {brief(version)})"
+        if type(version) is int and version > VERSION:
+            problem = f"is of version {version}, and this library reads {VERSION}: install a newer one"
+        raise source.error(problem, ("version",))
+    rest = {name: value for name, value in content.items() if name not in {"schema", "version"}}
+    source = SourceFile(path, rest, ProfileFileError)
+    fields = source.parse(_Profile)
+    if (fields.action is None) != (version == 1):
+        problem = f"must {'not ' if fields.action is None else ''}be missing in a file of this version"
+        raise source.error(problem, ("action",))
+    return source, fields
 
 
 def _check_thresholds(source: SourceFile, fields: _Profile) -> None:
     """Refuse thresholds that are incomplete, whose missing levels would be milder defaults, or that differ from the thresholds of the promise."""
     stated, promise = fields.thresholds, fields.promise
-    missing = [name for name in ("silent", "notify", "confirm") if stated is not None and name not in stated]
+    missing = [name for name in LEVELS if stated is not None and name not in stated]
     if missing:
         raise source.error(f"must state every level; {missing[0]} is missing", ("thresholds",))
     if promise is not None and (stated is None or promise.thresholds != stated):
         raise source.error(
             "must be those for which the promise was computed; fit again to change them", ("thresholds",)
         )
+    if promise is not None and promise.tool_thresholds != (fields.action.thresholds if fields.action else {}):
+        raise source.error(
+            "must be those for which the promise was computed; fit again to change them", ("action", "thresholds")
+        )
 
 
 def _head(source: SourceFile, moment: str, fields: _Head) -> Head:
     names = [column.name for column in fields.columns]
-    figures = np.array(
-        [[column.fill, column.centre, column.scale, column.low, column.high] for column in fields.columns],
-        dtype=np.float64,
-    )
+    figures = np.array([[getattr(each, name) for each in fields.columns] for name in FIGURES], dtype=np.float64)
     try:
-        if any(column.low > column.high for column in fields.columns):
-            raise ValueError("low must not be above high")
-        outside = [column.name for column in fields.columns if not column.low <= column.centre <= column.high]
-        if outside:
-            raise ValueError(f"centre must be from low to high, not as in {outside[0]!r}")
+        for column in fields.columns:
+            if column.low > column.high:
+                raise ValueError("low must not be above high")
+            if not column.low <= column.centre <= column.high:
+                raise ValueError(f"centre must be from low to high, not as in {column.name!r}")
         if len(set(names)) < len(names):
             raise ValueError("a name occurs twice")
-        columns = Columns.build(names, figures.reshape(len(names), 5).T.copy())
+        columns = Columns.build(names, figures)
     except ValueError as error:
         raise source.error(str(error), ("heads", moment, "columns")) from None
-    regression = Logistic(fields.intercept, np.array([column.weight for column in fields.columns], dtype=np.float64))
+    regression = Logistic(fields.intercept, np.array([each.weight for each in fields.columns], dtype=np.float64))
     slope, offset = fields.calibration.slope, fields.calibration.offset
     return Head(moment, columns, regression, slope, offset, fields.penalty, fields.runs, fields.rows)
-
-
-def _finite(text: str) -> float:
-    if math.isinf(value := float(text)):
-        raise ValueError(f"{text:.40} is too large")
-    return value
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")

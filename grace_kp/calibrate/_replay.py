@@ -12,12 +12,13 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
+from grace_kp.calibrate._action_labels import label_of_action
 from grace_kp.calibrate._actions import NO_ARGUMENTS, recorded_features
 from grace_kp.calibrate._comparison import (
     DENIED,
@@ -35,9 +36,9 @@ from grace_kp.calibrate._gated import (
     gated_actions,
     grace_of,
     id_of,
-    measured_agreement,
+    judged_factors,
 )
-from grace_kp.calibrate._label_sources import aligned_labels, label_in
+from grace_kp.calibrate._labels import aligned_labels, label_in
 from grace_kp.confidence import (
     FOR_ENDED_RUNS,
     PROFILES,
@@ -45,14 +46,12 @@ from grace_kp.confidence import (
     Thresholds,
     check_thresholds,
     decide,
-    factors_from_trace,
     promise_gaps,
-    with_agreement,
 )
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import Basis, Policy, PolicySet, Rules
 from grace_kp.levels import waits
-from grace_kp.store import action_name
+from grace_kp.store import CHECK, REVERSAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -127,13 +126,12 @@ class ReplayPolicy:
             return None
         if isinstance(value, cls):
             return value
-        if isinstance(value, Thresholds):
-            return cls(thresholds=value)
         if isinstance(value, str | Path):
-            return cls(profile=_load_profile(value))
+            value = _load_profile(value)
         if callable(getattr(value, "calculate", None)):
             return cls(profile=cast("Profile", value))
-        if isinstance(thresholds := getattr(value, "thresholds", None), Thresholds):
+        thresholds = value if isinstance(value, Thresholds) else getattr(value, "thresholds", None)
+        if isinstance(thresholds, Thresholds):
             return cls(thresholds=thresholds)
         raise TypeError(
             "a policy is 'recorded', a ReplayPolicy, a Thresholds, a RiskThresholds, a profile, its name or its file, "
@@ -193,10 +191,16 @@ class ReplayPolicy:
 
     def run(self, trace: Document | ReasoningTrace, grace: Document) -> Outcome | str:
         """Return the score and level of a run as a whole, or the reason why it cannot be replayed."""
-        score = self._score_of_run(trace, grace)
-        if isinstance(score, str):
-            return score
-        return score, decide(score, self.effective_thresholds).level.severity
+        if waits(grace.get("status")):
+            return NOT_ENDED
+        if self._calculator is None:
+            score = _recorded_confidence(trace, grace)
+        elif (confidence := getattr(self.profile, "confidence", None)) is not None:
+            score = _learned(confidence, _document_of(trace), "end")
+        else:
+            factors = judged_factors(trace, grace.get("evaluation"), cautious=self._calculator.profile == "strict")
+            score = self._calculator.calculate(factors).score
+        return score if isinstance(score, str) else (score, decide(score, self.effective_thresholds).level.severity)
 
     def _confidence_of_action(self, action: RecordedAction, before: Prefixes) -> _Confidence | str:
         """Return the confidence before an action, its basis and what its model has not seen, or the reason why it is unknown."""
@@ -210,7 +214,7 @@ class ReplayPolicy:
             return NO_RUN  # the action opened the run
         if model is not None:
             try:
-                known = recorded_features(before.whole, action.place)
+                known = recorded_features(before.recorded, action.place)
             except ValueError:
                 return NO_ARGUMENTS
             return round(model.predict(known), 3), Basis(measured=("probability",)), model.mismatches(known)
@@ -225,20 +229,6 @@ class ReplayPolicy:
         factors = add_judgements(evidence.factors(), evaluation, cautious=self._calculator.profile == "strict")
         score = self._calculator.calculate(factors).score
         return score, None if action.basis is None else Basis.of(score, factors, evidence, self._calculator), ()
-
-    def _score_of_run(self, trace: Document | ReasoningTrace, grace: Document) -> float | str:
-        if waits(grace.get("status")):
-            return NOT_ENDED
-        if self._calculator is None:
-            return _recorded_confidence(trace, grace)
-        if (confidence := getattr(self.profile, "confidence", None)) is not None:
-            return _learned(confidence, _document_of(trace), "end")
-        factors = factors_from_trace(trace)
-        evaluation = grace.get("evaluation")
-        if (agreement := measured_agreement(evaluation)) is not None:
-            factors = with_agreement(factors, agreement)
-        factors = add_judgements(factors, evaluation, cautious=self._calculator.profile == "strict")
-        return self._calculator.calculate(factors).score
 
     def _describe(self) -> str:
         parts = [] if self.profile is None else [str(getattr(self.profile, "name", ""))]
@@ -319,9 +309,13 @@ def replay(
         ValueError: an unknown profile, a negative time or price, or labels that cannot be used or are not as many as the traces.
         GraceError: the file of a learned profile cannot be read.
     """
-    _check_amount("minutes_per_review", minutes_per_review)
-    if price_per_hour is not None:
-        _check_amount("price_per_hour", price_per_hour)
+    prices = {
+        "minutes_per_review": minutes_per_review,
+        "price_per_hour": 0 if price_per_hour is None else price_per_hour,
+    }
+    for name, value in prices.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise ValueError(f"{name} must be a number of at least 0, not {value!r:.60}")
     policies = ReplayPolicy.of(policy_a), ReplayPolicy.of(policy_b)
     names = [RECORDED if policy is None else policy.name for policy in policies]
     # About a run as a whole nothing was decided, so there is nothing recorded to compare with.
@@ -332,19 +326,20 @@ def replay(
         if not include_fitted and any(policy is not None and policy.was_fitted_on(trace) for policy in policies):
             fitted += 1
             continue
-        run = _Run(count, id_of(trace), label_in(grace) if labels is None else stated)
+        run = count, id_of(trace), label_in(grace) if labels is None else stated
         for place, policy in enumerate(policies):
             mismatched[place] += policy is not None and bool(policy.mismatches(_document_of(trace)))
         before = Prefixes(trace, grace)
         found_actions = list(gated_actions(grace))
+        latest = {each.name: each.place for each in found_actions if not isinstance(each, str)}
         for action in found_actions:
             if isinstance(action, str):
                 actions.left_out[action] += 1
                 continue
-            own = None if labels is not None else label_in(grace, action_name(action.record.data, action.place))
+            label = run[2] if labels is not None else _label_of(action, grace, run[2], latest)
             recorded = (action.score, DENIED if action.policy.denies else action.level.severity)
             found = [recorded if policy is None else policy.action(action, before) for policy in policies]
-            actions.add(run if own is None else replace(run, label=own), action.record.action, found)
+            actions.add((*run[:2], label), action.record.action, found)
         if not found_actions:
             runs.add(run, "", [None if policy is None else policy.run(trace, grace) for policy in policies])
     costs = (float(minutes_per_review), price_per_hour)
@@ -356,18 +351,13 @@ def replay(
     return ReplayReport(count, *parts, first, second, fitted, "".join(unknown))
 
 
-def _check_amount(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise ValueError(f"{name} must be a number of at least 0, not {value!r:.60}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """The data that all decisions of a run share."""
-
-    number: int
-    id: str
-    label: float | None
+def _label_of(action: RecordedAction, grace: Document, of_run: float | None, latest: Mapping[str, int]) -> float | None:
+    """Return the label of an action, else that of its run, which a check or a reversal does not displace. A decision that was made again has
+    none of its own, because its label is that of the last one."""
+    label = label_of_action(grace, action.record, action.name)
+    if isinstance(label, str) or (label.source in {CHECK, REVERSAL} and of_run is not None):
+        return of_run
+    return float(label.correct) if latest[action.name] == action.place else None
 
 
 @dataclass(slots=True)
@@ -386,8 +376,9 @@ class _Decisions:
     differing_runs: int = 0
     _last_differing: int = 0
 
-    def add(self, run: _Run, action: str, outcomes: Sequence[Outcome | str | None]) -> None:
-        """Add a decision with what both policies make of it."""
+    def add(self, run: tuple[int, str, float | None], action: str, outcomes: Sequence[Outcome | str | None]) -> None:
+        """Add a decision in a run, of which number, id and label are given, with what both policies make of it."""
+        number, name, label = run
         if outcomes == [None, None]:
             self.left_out[NOTHING_DECIDED] += 1
             return
@@ -395,9 +386,9 @@ class _Decisions:
             if isinstance(outcome, str):
                 self.left_out[outcome] += 1
                 return
-        self.runs.append(run.number)
-        self.partly_right += run.label is not None and 0 < run.label < 1
-        self.labels.append(-1 if run.label is None or 0 < run.label < 1 else int(run.label))
+        self.runs.append(number)
+        self.partly_right += label is not None and 0 < label < 1
+        self.labels.append(-1 if label is None or 0 < label < 1 else int(label))
         for column, outcome in zip(self.columns, outcomes, strict=True):
             if isinstance(outcome, tuple):
                 column.scores.append(outcome[0])
@@ -406,11 +397,11 @@ class _Decisions:
         if not isinstance(a, tuple) or not isinstance(b, tuple) or a[1] == b[1]:
             return
         self.differing += 1
-        if run.number != self._last_differing:  # only the first difference of each run is shown
-            self._last_differing = run.number
+        if number != self._last_differing:  # only the first difference of each run is shown
+            self._last_differing = number
             self.differing_runs += 1
             if len(self.shown) < MAX_SHOWN:
-                self.shown.append(Differing(run.id, action, OUTCOMES[a[1]], OUTCOMES[b[1]], a[0], b[0], run.label))
+                self.shown.append(Differing(name, action, OUTCOMES[a[1]], OUTCOMES[b[1]], a[0], b[0], label))
 
     def figures(self, costs: tuple[float, float | None], seed: int) -> Replayed:
         """Return the figures of the decisions so far."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import tomllib
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from grace_kp.calibrate._calibration import LEARNED
@@ -27,6 +29,10 @@ FEW = 30
 """Runs below which the figures of a group say next to nothing."""
 
 
+WORDS = tomllib.loads(files("grace_kp.calibrate").joinpath("report.toml").read_text("utf-8"))
+"""The texts of the page that do not depend on figures, or hardly."""
+
+
 def calibration_page(calibration: Calibration, title: str = "Calibration") -> str:
     """Return a calibration as one HTML file, without scripts and without references to other files.
 
@@ -46,7 +52,7 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
         list_html(_limits(calibration)),
         "<h2>Does the confidence mean what it says?</h2>",
         quality_table(calibration.assessments, "confidence", calibration.nouns),
-        f"<p>{safe(_LEGEND)}</p>",
+        f"<p>{safe(WORDS['legend'])}</p>",
         _reliability_plot(calibration),
         *(_group_table(kind, found, calibration.nouns) for kind, found in calibration.by_group.items()),
         *(_of_actions(calibration) if calibration.promise.unit == "action" else _weights(calibration)),
@@ -56,13 +62,6 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
         list_html([note[:1].upper() + note[1:] for note in calibration.notes]),
     ]
     return page(title, "".join(parts))
-
-
-_LEGEND = (
-    "AUROC: the probability that what is correct has a higher confidence than what is wrong; 0.5 says nothing, 1 separates all. Calibration error: the "
-    "mean distance of confidence and share correct; 0 is best, and few labels overstate it. Brier score: the mean squared distance of confidence "
-    "and label; lower is better. The ranges are 95 % intervals."
-)
 
 
 def _verdict(calibration: Calibration) -> str:
@@ -92,42 +91,29 @@ def _basis(calibration: Calibration) -> str:
 
 
 def _limits(calibration: Calibration) -> list[str]:
-    promise, sample, nouns = calibration.promise, calibration.sample, calibration.nouns
-    found = [
-        (
-            "It is about runs that are drawn as these were: the same agent, models, tools, users and kinds of task. When one of them changes, refit. "
-            "The profile reports a change of agent, model or tools, and the monitor tests the promise while labels arrive."
-        ),
-        (
-            f"It holds with a probability of {1 - promise.delta:g} over the labelled sample: up to {promise.delta:.0%} of such samples give thresholds "
-            "that break it, and one sample cannot show whether it is one of them."
-        ),
-        (
-            "It is about the share of errors in the long run. It says nothing about a single action, and nothing about how bad an error is: limit "
-            "irreversible actions by a floor of their gate."
-        ),
-        f"It holds for all {nouns} together, not within each {'tool, ' if nouns == 'actions' else ''}source, model or domain."
-        if not getattr(calibration.profile.action, "thresholds", None)
-        else "It holds for each tool, not within each source, model or domain.",
-        f"It is as good as the labels: a wrong {promise.unit} that was labelled correct does not count as an error.",
-    ]
-    if promise.kind == OVERALL:
-        found.append(
-            "An agent that is rarely wrong may act with any confidence under this promise. It does not bound the share of errors among the actions."
-        )
-    if promise.moment == "action":
-        found.append(
-            "Each task counts once, with one run and one action of it. An agent that acts most often on its hardest tasks makes more errors than this says."
-        )
-    else:
-        found.append(
-            "The thresholds are for runs that have ended. For gates, which decide before an action, calibrate at the moment of an action."
-        )
-    if not sample["holdout"]:
-        found.append(
-            "It is approximate, because the thresholds and the profile rest on the same tasks. Hold tasks back for a promise that is exact."
-        )
-    return found
+    promise, action = calibration.promise, calibration.profile.action
+    is_per_tool = action is not None and bool(action.thresholds)
+    known = {
+        "drawn": True,
+        "sample": True,
+        "share": True,
+        "together": not is_per_tool,
+        "per_tool": is_per_tool,
+        "labels": True,
+        "overall": promise.kind == OVERALL,
+        "action": promise.moment == "action",
+        "end": promise.moment == "end",
+        "approximate": calibration.is_approximate,
+    }
+    facts = {
+        "delta": promise.delta,
+        "kept": 1 - promise.delta,
+        "unit": promise.unit,
+        "kinds": "source, model or domain",
+    }
+    if promise.unit == "action" and not is_per_tool:
+        facts["kinds"] = "tool, source, model or domain"
+    return [WORDS["limits"][name].format(**facts) for name, holds in known.items() if holds]
 
 
 def _reliability_plot(calibration: Calibration) -> str:
@@ -142,8 +128,7 @@ def _reliability_plot(calibration: Calibration) -> str:
     plane = Plane(
         x="confidence", y="share correct", x_range=unit, y_range=unit, diagonal="as stated", note=calibration.nouns
     )
-    caption = f"Below the dotted line the confidence promises too much. Larger points mean more {calibration.nouns}."
-    return curves("Reliability", found, plane, caption=caption)
+    return curves("Reliability", found, plane, caption=WORDS["reliability"].format(nouns=calibration.nouns))
 
 
 def _risk_plot(calibration: Calibration) -> str:
@@ -174,11 +159,7 @@ def _risk_plot(calibration: Calibration) -> str:
         rules=[Rule(each.risk, f"{each.level} {each.risk:g}") for each in levels],
         note="threshold",
     )
-    caption = (
-        "From strict thresholds on the left to mild ones on the right. A triangle marks the share of errors at a chosen threshold. "
-        "Its band ends at the bound of the risk, and the dotted lines are the promised risks."
-    )
-    return curves("Risk and coverage", found, plane, caption=caption)
+    return curves("Risk and coverage", found, plane, caption=WORDS["risk"])
 
 
 def _group_table(kind: str, found: Mapping[str, Assessment], nouns: str) -> str:
@@ -190,20 +171,13 @@ def _group_table(kind: str, found: Mapping[str, Assessment], nouns: str) -> str:
 def _of_actions(calibration: Calibration) -> list[str]:
     """Return what holds for each tool alone, and what predicts errors."""
     tools = [(name, f"{each.n:,}", *(level.state for level in each.levels)) for name, each in calibration.tools.items()]
-    needed = (
-        "Where the labels of a tool show that it keeps the promise on its own, the confidence from which it does; else about how many more "
-        "labels it needs, each of another task, if the shares of errors stay as they are."
-    )
     found = calibration.predictors
     rows = [(each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds) for each in found]
-    text = (
-        "A figure counts as a feature where it is above its median. The odds ratio is 1 where a feature says nothing, and its 95 % interval "
-        f"rests on resamples of whole tasks. Of {len(rows):,} features about {math.ceil(0.05 * len(rows)):,} have an interval without 1 by chance."
-    )
+    text = WORDS["predictors"].format(count=len(rows), few=math.ceil(0.05 * len(rows)))
     of_tools = _folded(("tool", "labels", *calibration.promise.risks), tools, MAX_WEIGHTS, "more tools")
     header = ("feature", "actions with it", "wrong with it", "wrong without", "odds ratio of an error")
     return [
-        f"<h2>Labels still needed, by tool</h2><p>{safe(needed)}</p>{of_tools}",
+        f"<h2>Labels still needed, by tool</h2><p>{safe(WORDS['needed'])}</p>{of_tools}",
         f"<h2>What predicts errors</h2><p>{safe(text)}</p>{_folded(header, rows, MAX_PREDICTORS, 'more features')}",
     ]
 
@@ -225,12 +199,8 @@ def _weights(calibration: Calibration) -> list[str]:
         if round(each.spread, 2)
     ]  # fmt: skip
     header = ("feature", "step", "odds of being right", "effect", "log-odds per spread")
-    text = (
-        "Each row says what one step of a feature does to the odds of being right, with all other features unchanged. The last column compares "
-        "features: what a change by one standard deviation adds. Features that go together share their effect, and none of this shows a cause."
-    )
     weights = _folded(header, rows, MAX_WEIGHTS, "smaller weights")
-    return [f"<h2>What raises and lowers it</h2><p>{safe(text)}</p>{weights}"]
+    return [f"<h2>What raises and lowers it</h2><p>{safe(WORDS['weights'])}</p>{weights}"]
 
 
 def _fitted_on(calibration: Calibration) -> str:

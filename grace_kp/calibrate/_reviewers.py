@@ -10,14 +10,14 @@ import hashlib
 import math
 from array import array
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from grace_kp.calibrate._comparison import Share, cut_text
 from grace_kp.calibrate._gated import gated_actions, grace_of
-from grace_kp.calibrate._label_sources import is_standing
+from grace_kp.calibrate._labels import is_standing
 from grace_kp.calibrate._samples import JsonRecord
 from grace_kp.pages import count_text
 
@@ -74,6 +74,13 @@ class ReviewerFigures(JsonRecord):
     """Approved as shown, of all answers."""
     seconds: Quartiles | None
     """Time to decide, in seconds, over the answers that state it."""
+
+    @classmethod
+    def of(cls, name: str, answers: Counter[str], seconds: Sequence[float]) -> Self:
+        """Return the figures of answers by category, and of the times to decide."""
+        share = Share(answers["approved"], answers.total() - answers["timed_out"])
+        counts = {each: answers[each] for each in _COUNTS}
+        return cls(name=name, approved_share=share, seconds=Quartiles.of(seconds), **counts)
 
     @property
     def answered(self) -> int:
@@ -172,83 +179,40 @@ def reviewers(traces: Iterable[ReasoningTrace | Document], *, pseudonyms: bool =
     Raises:
         TypeError: a trace of another type.
     """
-    found = _Answers()
+    others = Counter[str]()
+    answers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    seconds: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
+    questions: dict[int, dict[str, str]] = {}
     for trace in traces:
-        found.traces += 1
-        for action in gated_actions(grace_of(trace)):
-            if not isinstance(action, str):
-                found.add(action.record)
-    return found.report(pseudonyms=pseudonyms)
-
-
-@dataclass(slots=True)
-class _Reviewer:
-    """The answers of one person so far."""
-
-    answers: Counter[str] = field(default_factory=Counter)
-    """By category, and `timed_out`."""
-    seconds: array[float] = field(default_factory=lambda: array("d"))
-
-    def figures(self, name: str) -> ReviewerFigures:
-        answered = self.answers.total() - self.answers["timed_out"]
-        return ReviewerFigures(
-            name=name,
-            approved_share=Share(self.answers["approved"], answered),
-            seconds=Quartiles.of(self.seconds),
-            **{each: self.answers[each] for each in _COUNTS},
-        )
-
-
-@dataclass(slots=True)
-class _Answers:
-    """The answers of all people so far."""
-
-    traces: int = 0
-    people: defaultdict[str, _Reviewer] = field(default_factory=lambda: defaultdict(_Reviewer))
-    others: Counter[str] = field(default_factory=Counter)
-    """Answers that count for no person, by the field of the report."""
-    questions: dict[int, dict[str, str]] = field(default_factory=dict)
-
-    def add(self, record: DecisionRecord) -> None:
-        """Add the answer to a question, if it was asked and answered."""
-        response = record.response
-        if response is None:
-            self.others["unreadable"] += record.data.get("response") is not None
-            return
-        if is_standing(record):
-            return  # its author answered another question
-        name = response.reviewer
-        if response.timeout_reached:
-            counts = self.people[name].answers if name else self.others
-            counts["timed_out"] += 1
-            return
-        if not name:
-            self.others["unanswered" if response.action == "cancel" else "unnamed"] += 1
-            return
-        category = _CATEGORIES.get(response.action)
-        if category is None:
-            self.others["unreadable"] += 1
-            return
-        person = self.people[name]
-        person.answers[category] += 1
-        milliseconds = _time_of(record)
-        if milliseconds is not None:
-            person.seconds.append(milliseconds / 1_000)
-        if record.digest and response.action != "retry":
-            # The first answer of a person to a question counts: a second one may rest on the first.
-            self.questions.setdefault(hash((record.action, record.digest)), {}).setdefault(name, category)
-
-    def report(self, *, pseudonyms: bool) -> ReviewerReport:
-        shown = {name: name for name in sorted(self.people)}
-        if pseudonyms:  # numbered in an order that is not that of the alphabet
-            ordered = sorted(shown, key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
-            shown = {name: f"reviewer {number}" for number, name in enumerate(ordered, 1)}
-        return ReviewerReport(
-            traces=self.traces,
-            reviewers=tuple(self.people[name].figures(word) for name, word in shown.items()),
-            questions=ReviewerAgreement.of(answers.values() for answers in self.questions.values()),
-            **{each: self.others[each] for each in ("timed_out", "unanswered", "unnamed", "unreadable")},
-        )
+        others["traces"] += 1
+        for record in (action.record for action in gated_actions(grace_of(trace)) if not isinstance(action, str)):
+            response = record.response
+            if response is None or is_standing(record):  # whose author answered another question
+                others["unreadable"] += response is None and record.data.get("response") is not None
+                continue
+            name, category = response.reviewer, _CATEGORIES.get(response.action)
+            if response.timeout_reached:
+                (answers[name] if name else others)["timed_out"] += 1
+            elif not name:
+                others["unanswered" if response.action == "cancel" else "unnamed"] += 1
+            elif category is None:
+                others["unreadable"] += 1
+            else:
+                answers[name][category] += 1
+                if (milliseconds := _time_of(record)) is not None:
+                    seconds[name].append(milliseconds / 1_000)
+                if record.digest and response.action != "retry":
+                    # The first answer of a person to a question counts: a second one may rest on the first.
+                    questions.setdefault(hash((record.action, record.digest)), {}).setdefault(name, category)
+    shown = {name: name for name in sorted(answers)}
+    if pseudonyms:  # numbered in an order that is not that of the alphabet
+        ordered = sorted(shown, key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
+        shown = {name: f"reviewer {number}" for number, name in enumerate(ordered, 1)}
+    return ReviewerReport(
+        reviewers=tuple(ReviewerFigures.of(word, answers[name], seconds[name]) for name, word in shown.items()),
+        questions=ReviewerAgreement.of(each.values() for each in questions.values()),
+        **{each: others[each] for each in ("traces", "timed_out", "unanswered", "unnamed", "unreadable")},
+    )
 
 
 def _time_of(record: DecisionRecord) -> float | None:

@@ -265,11 +265,8 @@ def tool_thresholds(
     """Return thresholds for the actions of each tool alone. The promises of all tools hold together, with probability at least 1 - delta.
 
     Delta is shared by the tools with labels of enough groups for any level, whatever these labels state. A level that the labels of a tool do
-    not show is never used for it, also where all tools together would allow it. The arguments are those of `risk_thresholds`, and:
-
-    Args:
-        tools: the tool of each action.
-        groups: the task or session of each action. One action of each tool and group is drawn.
+    not show is never used for it, also where all tools together would allow it. One action of each tool and group, such as its task, is drawn.
+    The arguments are those of `risk_thresholds`.
     """
     scores, labels = samples(confidence, correct)
     numbers, names = group_numbers("tools", tools, len(labels))
@@ -397,11 +394,6 @@ class Ranking:
     """A sample in the order of its confidence, the most confident first."""
 
     def __init__(self, scores: Floats, wrong: Floats) -> None:
-        """Sort the sample.
-
-        Args:
-            scores: confidences from 0 to 1, of shape (n,).
-        """
         order = np.argsort(-scores, kind="stable")
         self.n = len(scores)
         self._scores = scores[order]
@@ -477,8 +469,7 @@ class Ranking:
 def ladder(n: int, risk: float, delta: float) -> tuple[list[int], list[float]]:
     """Return the ranks that are tested among n samples, from strict to mild, and the share of `delta` of each.
 
-    The first is the smallest rank that passes without an error. Each is the smallest rank that allows its number of errors, because a
-    test of a size in between would only fail more often.
+    The first is the smallest rank that passes without an error, and each the smallest that allows its number of errors.
     """
     scarcity = min(1.0, fewest_without_error(risk, delta) / (SCARCE * n))
     shares = [0.0] * RANKS

@@ -10,11 +10,13 @@ import numpy as np
 from grace_kp.errors import check_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+    Places = NDArray[np.intp]
 
 
 MAX_WEIGHT = 1e9
@@ -47,6 +49,12 @@ def check_inside(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be above 0 and below 1 (got {value!r})")
 
 
+def check_seed(seed: Any) -> None:
+    """Refuse a seed that is not a whole number of at least 0."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be a whole number of at least 0 (got {seed!r:.60})")
+
+
 def units(name: str, values: Iterable[Any]) -> Floats:
     """Return numbers from 0 to 1 as an array of shape (n,)."""
     if not isinstance(values, np.ndarray):
@@ -77,7 +85,14 @@ def samples(confidence: Iterable[Any], correct: Iterable[Any]) -> tuple[Floats, 
     return scores, labels
 
 
-def group_numbers(name: str, groups: Iterable[Any], n: int) -> tuple[NDArray[np.intp], list[Any]]:
+def check_lengths(noun: str, count: int, **entries: Sequence[Any] | Floats | None) -> None:
+    """Refuse lists that do not have an entry for each of some runs or actions; None is none."""
+    for name, values in entries.items():
+        if values is not None and len(values) != count:
+            raise ValueError(f"there are {count:,} {noun}s and {len(values):,} {name}; each {noun} needs an entry")
+
+
+def group_numbers(name: str, groups: Iterable[Any], n: int) -> tuple[Places, list[Any]]:
     """Return the number of each sample's group, and the groups in the order of their first sample."""
     known: dict[Any, int] = {}
     try:
@@ -109,7 +124,7 @@ def weights_of(values: Iterable[Any], n: int) -> Floats:
 FOLDS = 5
 
 
-def group_folds(groups: NDArray[np.intp], labels: Floats, folds: int, random: np.random.Generator) -> NDArray[np.intp]:
+def group_folds(groups: Places, labels: Floats, folds: int, random: np.random.Generator) -> Places:
     """Return the fold of each row, 0 to `folds - 1`. Rows of a group share a fold; sizes and successes are spread evenly.
 
     Args:
@@ -132,15 +147,21 @@ def group_folds(groups: NDArray[np.intp], labels: Floats, folds: int, random: np
     return np.asarray(chosen[groups])
 
 
-def thinned(weights: Floats, random: np.random.Generator) -> NDArray[np.bool_]:
+def fold_masks(folds: Places) -> Iterator[Mask]:
+    """Yield for each fold which rows are in it; none where all are in one."""
+    masks = [folds == fold for fold in range(int(folds.max()) + 1)]
+    return iter(masks if len(masks) > 1 else ())
+
+
+def thinned(weights: Floats, random: np.random.Generator) -> Mask:
     """Draw samples with probabilities in proportion to their weights. The drawn samples need no weights."""
-    kept: NDArray[np.bool_] = random.random(len(weights)) * weights.max(initial=0.0) < weights
+    kept: Mask = random.random(len(weights)) * weights.max(initial=0.0) < weights
     return kept
 
 
 def independent(
     labels: Floats, groups: Iterable[Any] | None, weights: Iterable[Any] | None, seed: int
-) -> tuple[NDArray[np.bool_], list[str]]:
+) -> tuple[Mask, list[str]]:
     """Return which of the samples a guarantee may count, and notes about what was left out.
 
     Labels between 0 and 1 are left out. The rest is thinned to equal probabilities, and one sample of each group is drawn.

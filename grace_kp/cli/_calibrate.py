@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 RISKS = ("silent=0.05", "notify=0.15", "confirm=0.35")
 """Default of --risk."""
-LABEL = 10
+LABEL, LAST_LABEL = 10, 9
+"""Columns of names; in the last section 9, so that a digest fits into 80 columns."""
 MAX_ROWS = 12
 """Tools and features that are listed; the report has all."""
 
@@ -55,7 +56,7 @@ def calibrate(
     ] = None,
     delta: Annotated[float, typer.Option(help="Probability that the promise does not hold.")] = 0.1,
     promise: Annotated[
-        str, typer.Option(help="selective: of the actions at the level; overall: of all runs.")
+        str, typer.Option(help="selective: of the actions at the level; overall: of all runs or actions.")
     ] = "selective",
     moment: Annotated[
         str, typer.Option(help="action: before an action, as at gates; end: of runs that have ended.")
@@ -250,6 +251,7 @@ def _put_tools(out: Console, found: Calibration) -> None:
     for name, each in found.by_group.get("tool", {}).items():
         rows.add(name, f"{each.n:,}", _with_interval(each, "accuracy"), _with_interval(each, "auroc"))
     if found.by_group:
+        put_text(out, "Assessed actions by tool", style="bold")
         rows.print(out)
         put(out, "")
     rows = TextTable(
@@ -260,6 +262,7 @@ def _put_tools(out: Console, found: Calibration) -> None:
     for name, sure in itertools.islice(found.tools.items(), MAX_ROWS):
         rows.add(name, f"{sure.n:,}", *(each.state for each in sure.levels))
     if found.tools:
+        put_text(out, "Labels still needed", style="bold")
         rows.print(out)
         put_text(
             out,
@@ -267,8 +270,8 @@ def _put_tools(out: Console, found: Calibration) -> None:
         )
         put(out, "")
     clear = [each for each in found.predictors if each.clearness > 0]
-    share = f"{len(clear):,} of {len(found.predictors):,} features"
-    put_text(out, f"What predicts errors: {share} have an interval without 1.")
+    shown = f"for {len(clear):,} of {len(found.predictors):,} features the interval of the odds ratio excludes 1."
+    put_text(out, f"What predicts errors: {shown}")
     for predictor in clear[:MAX_ROWS]:
         put_text(out, clean(str(predictor)), indent=2)
     put(out, "")
@@ -303,18 +306,20 @@ def _point(found: Calibration, out: Path | None, report: Path | None) -> None:
     page = console()
     put(page, "")
     unwritten = "not written; {} names a file for it"
-    put_field(page, "report", unwritten.format("--report") if report is None else clean(str(report)), label=LABEL)
-    put_field(page, "profile", unwritten.format("--out") if out is None else clean(str(out)), label=LABEL)
-    put_field(page, "digest", found.profile.digest, label=LABEL)
+    put_field(page, "report", unwritten.format("--report") if report is None else clean(str(report)), label=LAST_LABEL)
+    put_field(page, "profile", unwritten.format("--out") if out is None else clean(str(out)), label=LAST_LABEL)
+    put_field(page, "digest", found.profile.digest, label=LAST_LABEL)
     for objection in found.objections:
         put_text(page, clean(f"do not use this profile: {objection}"), style="red")
     if found.objections:
         return
     if out is not None:
-        put_field(page, "use it", clean(f"gk.Grace(profile={json.dumps(str(out), ensure_ascii=False)})"), label=LABEL)
+        put_field(
+            page, "use it", clean(f"gk.Grace(profile={json.dumps(str(out), ensure_ascii=False)})"), label=LAST_LABEL
+        )
     if found.promise.moment == "end":
         note = "its thresholds are for runs that have ended, so gates ask before every action; --moment action is for gates"
-        put_field(page, "", note, label=LABEL)
+        put_field(page, "", note, label=LAST_LABEL)
 
 
 Files = Annotated[

@@ -47,12 +47,12 @@ def feedback(
     ] = None,
     note: Annotated[str | None, typer.Option(help="A remark; secrets are removed.")] = None,
     probability: Annotated[
-        float | None, typer.Option(help="Probability with which the run was chosen to be labelled.")
+        float | None, typer.Option(help="Probability with which the run or action was chosen to be labelled.")
     ] = None,
     action: Annotated[
         str | None,
         typer.Option(
-            help="Label this action of the run: the id of its decision, approval or tool call, or its number."
+            help="Label this action of the run: the id of its decision, approval or tool call, or its number, from 1 on."
         ),
     ] = None,
     store: StoreOption = None,

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         LOWERING,
         ActionFeatures,
         ActionHistory,
+        RecordedRun,
         RunReader,
         history_of_document,
         model_of,
@@ -63,7 +64,7 @@ __all__ = [
     "ACTION_FEATURES", "ALARMS", "BEFORE", "FOR_ENDED_RUNS", "FREE", "LOWERING", "LOW_WORDS", "NOT_EVALUATED",
     "PARTLY_READ", "PER_STEP", "PROFILES", "SCORE_KINDS", "STILL_OPEN", "UNKNOWN", "ActionAlarm", "ActionDecision", "ActionFeatures",
     "ActionHistory", "ConfidenceAggregator", "ConfidenceCalculator", "ConfidenceFactors", "ConfidenceScore",
-    "DynamicThresholds", "Evaluation", "LearnedProfile", "Profile", "ProvenanceIndex", "RecordedEvidence",
+    "DynamicThresholds", "Evaluation", "LearnedProfile", "Profile", "ProvenanceIndex", "RecordedEvidence", "RecordedRun",
     "ResultReader", "RunEvidence", "RunReader", "Scores", "SearchResults", "Thresholds", "ValuePlaces",
     "check_thresholds", "checked_scores", "could_change", "decide", "evidence_of_calls", "factors_from_trace",
     "history_of_document", "leaves_of", "model_of", "normal_form", "part_text", "penalties_text", "promise_gaps",
@@ -73,7 +74,7 @@ __all__ = [
 # Compiling their patterns takes longer than importing the rest, and only gates on actions of a model need them.
 _MODULES = {
     **dict.fromkeys(("ACTION_FEATURES", "FREE", "LOWERING", "ActionFeatures", "ActionHistory"), "_action_history"),
-    **dict.fromkeys(("LOW_WORDS", "RunReader", "history_of_document", "model_of"), "_action_history"),
+    **dict.fromkeys(("LOW_WORDS", "RecordedRun", "RunReader", "history_of_document", "model_of"), "_action_history"),
     "wording": "_wording",
     **dict.fromkeys(("leaves_of", "normal_form", "words_of"), "_argument_values"),
     **dict.fromkeys(("ALARMS", "ActionAlarm", "ProvenanceIndex", "ValuePlaces"), "_provenance"),

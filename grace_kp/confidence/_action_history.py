@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -245,7 +246,7 @@ class RunReader:
     """How far the steps of one run have been read into a history. Objective and messages are a user's in the outermost run only."""
 
     def __init__(self, history: ActionHistory, *, is_outermost: bool) -> None:
-        self._history, self._is_outermost = history, is_outermost
+        self.history, self._is_outermost = history, is_outermost
         self._position = self._known = self._settled = 0
         self._calls: dict[object, Entry] = {}
         """Calls by their step, until it is read."""
@@ -266,7 +267,7 @@ class RunReader:
         `inside` reads the run nested in a call; it returns None for a call without one, and False if that run is not known. `returned` is
         called with the id of a decision, and returns the result of a gated function that is no tool; KeyError if it is not known.
         """
-        history = self._history
+        history = self.history
         for call in calls[self._known :]:
             self._known += 1
             self._calls[call.get("tool_call")] = call
@@ -286,13 +287,14 @@ class RunReader:
             if number < len(steps):
                 self._position = number + 1
                 self._take(steps[number], number, inside)
-        while self._settled < len(decisions) and decisions[self._settled].get("outcome") not in UNSETTLED:
+        end = alone[0][1] if alone else len(decisions)
+        while self._settled < end and decisions[self._settled].get("outcome") not in UNSETTLED:
             self._settled += 1
         for call, _, _ in self._begun.values():
             self._look_inside(call, inside)
 
     def _take(self, step: Entry, number: int, inside: Callable[[Entry], bool | None]) -> None:
-        history, kind, content, is_first = self._history, step.get("type"), step.get("content"), self._is_outermost
+        history, kind, content, is_first = self.history, step.get("type"), step.get("content"), self._is_outermost
         text, is_text = (content, True) if isinstance(content, str) else ("", False)
         place = number if is_first else -1
         if kind == "tool_call" and (call := self._calls.pop(number, None)):
@@ -300,7 +302,10 @@ class RunReader:
         elif kind == "observation":
             begun = next((at for at, (call, _, _) in self._begun.items() if call.get("observation") == number), None)
             if begun is None:
-                history.add_result("", text, step=place, is_complete=is_text)
+                if is_first and step.get("role") == "user":  # of a recorded chat
+                    history.add_user(text, step=place, is_complete=is_text)
+                else:
+                    history.add_result("", text, step=place, is_complete=is_text)
                 return
             call, arguments, order = self._begun.pop(begun)
             status, tool = call.get("status"), str(call.get("name"))
@@ -324,19 +329,19 @@ class RunReader:
         if found is not None or call.get("call_id") in self._agents:
             self._agents |= {call.get("call_id"), call.get("parent")} - {None}
         if found is False:
-            self._history.index.add_gap("a run nested in this one is not known here")
+            self.history.index.add_gap("a run nested in this one is not known here")
 
     def _take_action(self, entry: Entry, step: int, number: int, returned: Callable[[object], object]) -> None:
         self._decided.add(number)
         arguments = entry.get("executed_arguments", entry.get("arguments"))
         tool = str(entry.get("action"))
-        self._history.add_call(tool, arguments, step=step, has_succeeded=True)
+        self.history.add_call(tool, arguments, step=step, has_succeeded=True)
         try:
             result = returned(entry.get("id"))
         except KeyError:
-            self._history.index.add_gap("what a gated function returns is recorded only if it is a tool")
+            self.history.index.add_gap("what a gated function returns is recorded only if it is a tool")
         else:
-            self._history.index.add_result(tool, result, step=step)
+            self.history.index.add_result(tool, result, step=step)
 
 
 def history_of_document(
@@ -355,30 +360,58 @@ def history_of_document(
         step: the number of steps that exist; None for all.
         decisions: the number of decisions that were made; None for those before the step.
     """
-    document = document if isinstance(document, Mapping) else document.to_dict()
-    history = ActionHistory(model=model_of(document))
-    grace, steps = _mapping(document.get("grace")), _entries(document, "steps")[:step]
-    calls, decided = _entries(grace, "calls"), _entries(grace, "decisions")
-    for name in (name for name in _GAPS if grace.get(name)):
-        history.index.add_gap(_GAPS[name])
-    if any(each.get("type") == "tool_call" for each in steps) and not calls:
-        history.index.add_gap("the calls of this run are not linked to its steps")
-    reader = RunReader(history, is_outermost="parent" not in grace)
-    reader.names.update(call.get("name") for call in calls)
-    if "parent" not in grace:
-        alone = {
-            each.get(key)
-            for each, key in [(call, "name") for call in calls[:1]] + [(entry, "action") for entry in decided]
-        }
-        objective = _mapping(document.get("task")).get("objective")
-        history.add_objective(objective, grace.get("name"), is_agent=str(grace.get("name")) not in alone)
-    calls = [call for call in calls if type(at := call.get("tool_call")) is int and at < len(steps)]
-    if decisions is not None:
-        decided = decided[:decisions]
-    elif step is not None:
-        decided = [entry for entry in decided if type(at := entry.get("step")) is int and at < step]
-    reader.read(steps, calls, decided, lambda call: False if "child" in call else None)
-    return history
+    return RecordedRun(document).before(step, decisions)
+
+
+class RecordedRun:
+    """A recorded run of which the history before one action after another is read."""
+
+    def __init__(self, document: Entry | ReasoningTrace) -> None:
+        self.document = document if isinstance(document, Mapping) else document.to_dict()
+        self._grace = _mapping(self.document.get("grace"))
+        self._steps, self._decisions = _entries(self.document, "steps"), _entries(self._grace, "decisions")
+        self._calls = _entries(self._grace, "calls")
+        self._placed = sorted((call for call in self._calls if type(call.get("tool_call")) is int), key=_begin_of)
+        self._first = next((at for at, each in enumerate(self._steps) if each.get("type") == "tool_call"), math.inf)
+        self._read = (0, 0)
+        """Number of steps and decisions that were read."""
+        self._reader: RunReader | None = None
+
+    def before(self, step: int | None = None, decisions: int | None = None) -> ActionHistory:
+        """Return the history, as `history_of_document` does. Asked for actions in their order, it is one object, which grows."""
+        steps, decided = self._steps[:step], self._decisions[:decisions]
+        if decisions is None and step is not None:
+            decided = [entry for entry in decided if type(at := entry.get("step")) is int and at < step]
+        ended, known = self._read
+        late = (type(at := entry.get("step")) is int and at < ended for entry in decided[known:])
+        if self._reader is None or decisions is None or len(steps) < ended or len(decided) < known or any(late):
+            self._reader = self._begin()
+        history = self._reader.history
+        if self._first < len(steps) and not self._calls:
+            history.index.add_gap("the calls of this run are not linked to its steps")
+        calls = self._placed[: bisect_left(self._placed, len(steps), key=_begin_of)]
+        self._reader.read(steps, calls, decided, lambda call: False if "child" in call else None)
+        self._read = len(steps), len(decided)
+        return history
+
+    def _begin(self) -> RunReader:
+        history, grace = ActionHistory(model=model_of(self.document)), self._grace
+        for name in (name for name in _GAPS if grace.get(name)):
+            history.index.add_gap(_GAPS[name])
+        reader = RunReader(history, is_outermost="parent" not in grace)
+        reader.names.update(call.get("name") for call in self._calls)
+        if "parent" not in grace:
+            firsts = [(call, "name") for call in self._calls[:1]] + [(entry, "action") for entry in self._decisions]
+            alone = {each.get(key) for each, key in firsts}
+            objective = _mapping(self.document.get("task")).get("objective")
+            history.add_objective(objective, grace.get("name"), is_agent=str(grace.get("name")) not in alone)
+            if isinstance(prompt := grace.get("prompt"), str):  # of a recorded chat whose objective is stated elsewhere
+                history.add_user(prompt)
+        return reader
+
+
+def _begin_of(call: Entry) -> int:
+    return int(call["tool_call"])
 
 
 def model_of(document: Entry) -> str:

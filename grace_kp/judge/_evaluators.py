@@ -39,7 +39,7 @@ class _QueryJudge(JudgeClient):
         return self.prompt(kind, texts, query=query)
 
     def cover_detailed(self, query: str, answer: str, *, run: str | None = None) -> Evaluation:
-        """Return how much of the query the answer covers, with the reason, its cost, and whether it is a fallback and why."""
+        """Return how much of the query the answer covers, with the reason, tokens and time, and whether it is a fallback and why."""
         return self.ask(self._query_prompt("coverage", query, answer), ("score",), run)["score"]
 
     async def acover_detailed(self, query: str, answer: str, *, run: str | None = None) -> Evaluation:

@@ -25,7 +25,7 @@ from grace_kp.gating import audit_probability
 from grace_kp.record import attempt, finish_late, note
 from grace_kp.runtime._promise import count_labels
 from grace_kp.settings import Settings
-from grace_kp.store import CHECK, PROGRAM, RESERVED, REVERSAL, FeedbackEntry, action_name, to_bytes
+from grace_kp.store import CHECK, PROGRAM, RESERVED, REVERSAL, FeedbackEntry, named_decisions, to_bytes
 from grace_kp.trace import TooLong, cut, label, lines_of, redact_text, storable, verdict
 
 if TYPE_CHECKING:
@@ -45,8 +45,10 @@ MAX_NOTE = 2_000
 MAX_RAW = 50_000
 """Characters of a note that are read; what is behind them is neither scanned for secrets nor kept."""
 MAX_SOURCE = 40
-MAX_ACTION, MAX_LISTED = 500, 20
-"""Characters of an id of an action, and actions that a message lists."""
+MAX_ACTION, MAX_LISTED, MAX_DIGITS = 500, 20, 10
+"""Characters of an id of an action, actions that a message lists, and digits that are too many for the number of one."""
+NUMBER = "#"
+"""Before the number of an action, which else may be the id of another."""
 AUDIT = "audit"
 PREFIX = "kp:trace:"
 _SOURCE = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,{MAX_SOURCE - 1}}}", re.ASCII)
@@ -100,7 +102,7 @@ def mark_action(entry: FeedbackEntry, action: object) -> FeedbackEntry:
     """Return a label as that of an action, which `find_action` knows; as it is for None."""
     if action is None:
         return entry
-    name = str(action) if type(action) is int and action > 0 else action
+    name = f"{NUMBER}{action}" if type(action) is int and 0 < action < 10**MAX_DIGITS else action
     if not isinstance(name, str) or not 0 < len(name.strip()) <= MAX_ACTION:
         raise ValueError(
             "action must be the id of a decision, of its approval or of its tool call, or the number of the action in the run, from 1 on "
@@ -114,20 +116,19 @@ def find_action(trace: ReasoningTrace, action: str) -> str:
 
     Args:
         trace: the trace with the decision.
-        action: the id of the decision, of its approval, of its tool call or its idempotency key, else its number from 1 on.
+        action: the id of the decision, of its approval, of its tool call or its idempotency key, or its number from 1 on; the number alone
+            if `#` is before it.
 
     Raises:
         ValueError: no action of the run is meant, or several are. The message names the actions.
     """
-    names = [action_name(decision.data, number) for number, decision in enumerate(trace.decisions)]
-    found = {name for name, decision in zip(names, trace.decisions, strict=True) if action in _ids_of(decision.data)}
-    if not found and action.isdecimal() and 0 < int(action[:9]) <= len(names):
-        found = {names[int(action) - 1]}
+    decisions, digits = named_decisions(trace), action.removeprefix(NUMBER)
+    number = int(digits) if digits.isdecimal() and len(digits) < MAX_DIGITS else 0
+    found = {name for place, name, each in decisions if place + 1 == number or action in _ids_of(each.data)}
     if len(found) == 1:
         return found.pop()
-    pairs = enumerate(zip(names[:MAX_LISTED], trace.decisions, strict=False), 1)
-    listed = ", ".join(f"{number} {decision.action} ({name})" for number, (name, decision) in pairs)
-    more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
+    listed = ", ".join(f"{place + 1} {each.action} ({name})" for place, name, each in decisions[:MAX_LISTED])
+    more = f" and {len(decisions) - MAX_LISTED:,} more" if len(decisions) > MAX_LISTED else ""
     what = "several actions have" if found else "no action has"
     raise ValueError(f"{what} the id {brief(action)} in {trace.id}; its gated actions: {listed or 'none'}{more}")
 
@@ -148,10 +149,9 @@ def resolve_label(store: Store, entry: FeedbackEntry) -> FeedbackEntry:
     trace = store.get(entry.trace) if entry.action or has_no_weight else None
     if trace is None:
         return entry
-    decisions = [{**decision.data} for decision in trace.decisions]
     if entry.action:
         entry = mark_action(entry, find_action(trace, entry.action))
-        decisions = [each for place, each in enumerate(decisions) if action_name(each, place) == entry.action]
+    decisions = [{**each.data} for _, name, each in named_decisions(trace) if entry.action in ("", name)]
     if has_no_weight and audit_probability(decisions) is None:
         raise ValueError(
             f"source 'audit' needs probability=…, the share of {'actions' if entry.action else 'runs'} that were chosen for the audit: no gate of "

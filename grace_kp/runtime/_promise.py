@@ -21,6 +21,7 @@ from grace_kp.errors import GraceError, SettingsError, StoreError, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import attempt, note
+from grace_kp.runtime._profiles import digest_of
 from grace_kp.store import CHECK, PROGRAM, REVERSAL, action_name, mark_of, precedence
 
 if TYPE_CHECKING:
@@ -169,7 +170,8 @@ def watched_by(profile: object) -> dict[str, Any]:
         "fitted_at": fitted_on.get("fitted_at"),
         "moment": promise.get("moment", "action"),
         "fingerprint": _digest(to_dict()) if callable(to_dict) else "",
-        **({"unit": "action"} if promise.get("unit") == "action" else {}),
+        # Only the digest tells a profile from the same one with another confidence in actions.
+        **({"unit": "action", "digest": digest_of(profile)} if promise.get("unit") == "action" else {}),
     }
     thresholds = getattr(profile, "thresholds", None)
     if watched["moment"] == "end" and isinstance(thresholds, Thresholds):
@@ -202,8 +204,8 @@ def monitor_of(monitor: Monitor | bool, profile: object, audit_rate: float = 0.0
 def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = None) -> None:
     """Count labels in every monitor that watches the profile by which the labelled run was decided.
 
-    A promise about runs counts labels of runs; one about actions counts labels of actions. Actions of a session are alike, so a session counts
-    once, with the first of its actions that is labelled; without a session, a run and its nested runs do.
+    A promise about runs counts labels of runs; one about actions counts labels of actions. Actions of a task or session are alike, so each counts
+    once, with the first of its actions that is labelled; without either, a run and all runs nested in it do (see `calibrate.unit_of`).
 
     A run or action counts once for each monitor, with the first usable label of the highest precedence (see `store.precedence`). A later correction by
     an equal changes the trace and not the counts, because a test that is valid at each look must not choose its labels afterwards. A label of
@@ -215,14 +217,19 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
     if not usable or not callable(getattr(states, "change_states", None)):
         return
     monitors = states.states(PREFIX)
-    for entry in usable if monitors else ():
+    if not monitors:
+        return
+    from grace_kp.calibrate import unit_of
+
+    for entry in usable:
         label, trace = json.loads(entry.data), store.get(entry.trace)
         grace = (None if trace is None else trace.grace) or {}
         rank, action = precedence(label, grace.get("user")), label.get("action")
         if action is not None:
-            named = [each for place, each in enumerate(_decisions_in(grace)) if action_name(each, place) == action]
-            # A program that runs again decides again, and the last entry counts.
-            grace = {**grace, "decisions": named[-1:]}
+            decisions = grace.get("decisions")
+            places = enumerate(decisions if isinstance(decisions, list) else ())
+            named = [each for place, each in places if isinstance(each, dict) and action_name(each, place) == action]
+            grace = {**grace, "decisions": named[-1:]}  # a program that runs again decides again
         for name, value in monitors.items() if rank else ():
             watched = json.loads(value)
             if (watched.get("unit") == "action") != (action is not None):
@@ -244,7 +251,7 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
                 "at": datetime.now(UTC).isoformat(),
                 **({} if action is None else {"action": mark_of(entry.trace, action)}),
             }
-            unit = entry.trace if action is None else _session_of(grace, entry.trace)
+            unit = entry.trace if action is None or trace is None else unit_of(trace, store.get, by_objective=False)
             states.change_states(partial(_count, name, mark_of(name, unit), counted))
 
 
@@ -283,15 +290,6 @@ def levels_of(grace: Fields, label: Fields, watched: Fields) -> tuple[dict[str, 
 def _decisions_in(grace: Mapping[str, Any]) -> list[dict[str, Any]]:
     recorded = grace.get("decisions")
     return [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
-
-
-def _session_of(grace: Mapping[str, Any], trace_id: str) -> str:
-    """Return what the actions of a run share: its session, else the run around it, else the run."""
-    if isinstance(grace.get("session"), str):
-        return f"session\0{grace['session']}"
-    parent = grace.get("parent")
-    around = parent.get("trace_id") if isinstance(parent, dict) else None
-    return around if isinstance(around, str) else trace_id
 
 
 def promises_in(store: Any) -> list[dict[str, Any]]:
@@ -367,6 +365,7 @@ def _reset(name: str, read: ReadStates) -> dict[str, str | None]:
 def _is_of(record: Mapping[str, Any], watched: Mapping[str, Any]) -> bool:
     """Return whether a decision or a confidence is that of the watched profile, and no fallback."""
     is_same = record.get("profile", watched["profile"]) == watched["profile"]
+    is_same &= record.get("profile_digest") == watched.get("digest", record.get("profile_digest"))
     return is_same and record.get("fitted_at") == watched["fitted_at"] and not record.get("fallback")
 
 

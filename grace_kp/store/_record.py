@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.approvals import person
+from grace_kp.trace import read_decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from grace_kp.trace import ReasoningTrace
+    from grace_kp.trace import DecisionRecord, ReasoningTrace
 
 FIELD, ACTION_FIELD = "feedback", "action_feedback"
 """The fields of `grace` that hold labels of the run, and of its actions."""
@@ -160,9 +161,16 @@ def by_precedence(
 
 
 def action_name(entry: Mapping[str, Any], position: int) -> str:
-    """Return the name of a decision in labels: its id, or its number among the decisions of the trace, from 1 on."""
+    """Return the name of a decision in labels: its id, or its number in `grace.decisions`, from 1 on."""
     name = entry.get("id")
     return name if isinstance(name, str) and name else str(position + 1)
+
+
+def named_decisions(trace: ReasoningTrace) -> list[tuple[int, str, DecisionRecord]]:
+    """Return the decisions of a trace that can be read, each with its position in `grace.decisions` and its name in labels."""
+    entries = (trace.grace or {}).get("decisions")
+    places = enumerate(entries if isinstance(entries, list) else ())
+    return [(at, action_name(found.data, at), found) for at, entry in places for found in read_decisions([entry])]
 
 
 def _name(value: object) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import grace_kp as gk
 from grace_kp import calibrate as cal
+from grace_kp.calibrate._actions import recorded_features
 from grace_kp.store import open_store
 from tests.store.samples import document, put
 
@@ -81,6 +84,59 @@ def test_an_imported_trace_states_no_answers():
     assert {"no label": 1} == labelled(edited(), imported=True)
 
 
+def test_labels_that_an_older_version_took_from_a_file_do_not_count():
+    """It kept their sources, so they look like those of people here."""
+    imported = {"imported": True, "action_feedback": [label(by="ana"), label(source="import:f.jsonl")]}
+    assert {"label of another source": 1} == labelled(action(), **imported)
+    assert {"no label": 1} == labelled(action(), **imported | {"action_feedback": [label(by="ana")]})
+    assert (
+        0 == cal.replay([document("x", decisions=[action(level="silent", score=0.9)], **imported)], None).actions.right
+    )
+
+
+@pytest.mark.parametrize("level", ["silent", "notify"])
+def test_a_volunteered_label_of_an_action_that_ran_unasked_enters_no_promise(level):
+    """With no audit configured, nobody knows how many others it stands for. With a probability it does."""
+    ran = action(level=level, score=0.9)
+    assert [(True, "user", 1.0, False)] == labelled(ran, action_feedback=[label()])
+    assert [(True, "test", 4.0, True)] == labelled(ran, action_feedback=[label(source="test", probability=0.25)])
+    assert [(True, "user", 1.0, True)] == labelled(ran | {"level": "confirm"}, action_feedback=[label()])
+
+
+@pytest.mark.parametrize("junk", ["junk", {"outcome": "executed"}, {"action": 5}, None])
+def test_an_entry_that_cannot_be_read_shifts_no_label(junk):
+    """Decisions without an id are numbered with it, everywhere."""
+    pay, send = ({"action": name, "level": "silent", "score": 0.9, "outcome": "executed", "step": 0, "arguments": {name: 1}} for name in ("pay", "send"))  # fmt: skip
+    run = document("x", decisions=[junk, pay, send], action_feedback=[label(False, action="2")])
+    found = cal.action_labels([run])
+    assert [("pay", "2", 1)] == [(each.tool, each.id, each.position) for each in found.actions]
+    assert ("pay",) == cal.fit_actions(found).tools
+    assert [("pay", 0)] == [(each.action, each.label) for each in cal.replay([run], "recorded", cal.ReplayPolicy(thresholds=gk.Thresholds(1, 0.99, 0.98))).actions.first]  # fmt: skip
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
+        put(grace.store, document("x", decisions=[junk, pay, send]))
+        grace.feedback("kp:trace:x", True, action=3)
+        assert ["send"] == [each.tool for each in cal.action_labels(grace).actions]
+        with pytest.raises(ValueError, match="2 pay"):
+            grace.feedback("kp:trace:x", True, action=1)
+
+
+def replayed(run):
+    counted = cal.replay([run], "recorded").actions
+    return counted.right, counted.wrong
+
+
+def test_replays_count_the_label_that_counts():
+    """A rejection with a reason is one; a check does not displace a person's label of the run; a repeated decision has one label."""
+    person, check = {"correct": False, "source": "user", "by": "ana"}, label(source="check", program=True)
+    ran = action(level="confirm", score=0.5)
+    rejected = ran | {"outcome": "cancelled", "response": answer("cancel", user_input="wrong order")}
+    assert (0, 1) == replayed(document("x", decisions=[rejected], feedback=[person | {"correct": True}]))
+    assert (0, 1) == replayed(document("x", decisions=[ran], feedback=[person], action_feedback=[check]))
+    assert (1, 0) == replayed(document("x", decisions=[ran], action_feedback=[check]))
+    assert (1, 0) == replayed(document("x", decisions=[ran], feedback=[person], action_feedback=[label()]))
+    assert (0, 1) == replayed(document("x", decisions=[ran, ran], action_feedback=[label(False)]))
+
+
 def test_people_come_before_programs_and_both_before_checks():
     """An answer of a reviewer is a label of a person."""
     check, test = label(True, "check", program=True), label(True, "test", program=True)
@@ -118,6 +174,8 @@ def test_weights_follow_the_draw_of_the_action():
     assert [(True, "user", 4.0, True)] == labelled(action(**passed), action_feedback=[label(probability=0.25)])
     other = [action("b", **drawn), action(**passed)]
     assert {"no label": 1, "not drawn for the audit": 1} == labelled(*other, action_feedback=[label()])
+    check["by"] = None
+    assert [(True, "user", 1.0, False)] == labelled(action(level="silent", score=0.9), action_feedback=[check, label()])
     (found,) = cal.action_labels([document("x", decisions=[action(**drawn)], action_feedback=[label()])]).actions
     assert (32.0, 20.0) == (found.weight, found.fit_weight)
 
@@ -156,6 +214,32 @@ def test_runs_of_a_store_and_of_its_path(tmp_path):
         cal.action_labels([], domain="x")
 
 
+def test_a_tree_of_runs_and_a_session_are_one_group():
+    """Also where the runs between are not labelled, or do not meet the conditions; a task id comes before a session."""
+
+    def nested(number, **fields):
+        around = {"parent": {"trace_id": f"kp:trace:{number - 1}", "call_id": "c"}} if number else {}
+        return document(str(number), decisions=[edited()] if number in (0, 3) else [], **(around | fields))
+
+    def groups(*runs):
+        return cal.action_labels([*runs]).groups
+
+    tree = [nested(number) for number in range(4)]
+    assert 1 == len(set(groups(*tree))) == len(set(groups(*tree[::-1])))
+    first, second, other = (document(name, decisions=[edited()], session=name[0]) for name in ("s1", "s2", "t1"))
+    assert ["session=s", "session=s", "session=t"] == groups(first, second, other)
+    assert ["session=s"] * 2 == groups(nested(0, session="s"), nested(1), nested(2), nested(3))
+    tasks = [document(name, decisions=[edited()], session=name, metadata={"task_id": 7}) for name in "ab"]
+    assert ["task_id=7"] * 2 == groups(*tasks)
+    loop = [nested(3), nested(0, parent={"trace_id": "kp:trace:3"})]
+    assert 2 == len(groups(*loop))
+
+    store = open_store("memory:")
+    put(store, *(nested(number, tags=[] if number in (1, 2) else ["kept"]) for number in range(4)))
+    found = cal.action_labels(store, tags=["kept"])
+    assert (2, 1) == (len(found.actions), len(set(found.groups)))
+
+
 def chat(*actions, **fields):
     def call(name, text):
         return {"id": "c", "type": "function", "function": {"name": name, "arguments": text}}
@@ -174,6 +258,33 @@ def listed(call, right, **fields):
     return {"message": 3, "call": call, "name": "cancel", "right": right, "why": "", **fields}
 
 
+@pytest.mark.parametrize("fields", [{}, {"objective": "Task 7"}])
+def test_the_words_of_the_user_in_a_chat_are_the_users(tmp_path, fields):
+    """The first message, also where the objective is stated elsewhere, and every later one."""
+    accounts = ("DE89370400440532013000", "DE75512108001245126199")
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": "pay", "arguments": json.dumps({"iban": account})}}
+        for n, account in enumerate(accounts)
+    ]
+    messages = [
+        {"role": "user", "content": f"I may pay {accounts[0]}, please wait."},
+        {"role": "assistant", "content": "Where to?"},
+        {"role": "user", "content": f"Please send 120 euros to {accounts[1]}. Yes, confirmed."},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+    ]
+    path = tmp_path / "chat.jsonl"
+    actions = [{"message": 3, "call": call, "name": "pay", "right": 1} for call in (0, 1)]
+    path.write_text(json.dumps({"id": "u", "messages": messages, "actions": actions} | fields))
+    labels = cal.action_labels(path)
+    (trace,) = {id(each.trace): each.trace for each in labels.actions}.values()
+    assert ["user", "user"] == [cal.provenance(trace, each.position)[0].kind for each in labels.actions]
+    for each in labels.actions:
+        known = recorded_features(trace.to_dict(), each.position)
+        assert () == known.alarms
+        found = known.as_dict()
+        assert (0, 1, math.log1p(1)) == tuple(found[name] for name in ("beside", "confirmed", "parallel"))
+
+
 def test_a_file_of_chats_lists_its_actions(tmp_path):
     """Each becomes a decision with the number of steps before it; null is no label."""
     path = tmp_path / "actions.jsonl.gz"
@@ -190,6 +301,20 @@ def test_a_file_of_chats_lists_its_actions(tmp_path):
     assert ["tool_call"] * 2 == [str(found.actions[0].trace.steps[each.step].type) for each in decisions]
     assert ["tau/task_id=t1"] == list({each.group for each in found.actions})
     assert {"label of another source": 2, "no label": 1} == dict(cal.action_labels(path, "user").left_out)
+
+
+def test_a_file_may_state_no_label_that_cannot_be_used_and_no_call_twice(tmp_path):
+    """Words count as in other labels; anything else is counted as unusable, and a run that lists a call twice is left out."""
+    path = tmp_path / "actions.jsonl"
+    for right, expected in ((2, "unusable label"), ("yes please", "unusable label"), ({}, "unusable label"), (None, "no label")):  # fmt: skip
+        path.write_text(json.dumps(chat(listed(0, right))))
+        assert {expected: 1} == dict(cal.action_labels(path).left_out)
+    path.write_text(json.dumps(chat(listed(0, "passed"))))
+    assert [True] == cal.action_labels(path).labels
+    path.write_text(json.dumps(chat(listed(0, 1), listed(0, 0))))
+    assert {"unreadable": 1} == dict(cal.action_labels(path).left_out)
+    (problem,) = cal.read_actions(path)
+    assert "listed twice" in str(problem)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["message", "call", "name", "right"]), inner, max_size=4), max_leaves=8))  # fmt: skip

@@ -38,6 +38,23 @@ def test_thresholds_are_chosen_on_tasks_that_were_not_fitted():
     assert () == found.objections
 
 
+def test_a_perfect_confidence_is_no_reason_against_the_profile():
+    """All resamples then agree, so that there is no interval; with fewer than ten tasks nothing is known."""
+    labelled = acted(200)
+    actions = [
+        dataclasses.replace(each, correct="note0" not in each.trace.decisions[each.position].arguments)
+        for each in labelled.actions
+    ]
+    found = cal.calibrate_actions(dataclasses.replace(labelled, actions=actions), PROMISE)
+    assert (1.0, None, ()) == (
+        found.assessments["learned"].auroc, found.assessments["learned"].intervals["auroc"], found.objections,
+    )  # fmt: skip
+    few = dataclasses.replace(found, sample={**found.sample, "assessed_tasks": 9})
+    assert (
+        "its AUROC has no interval on these labels, so it may not tell right actions from wrong ones" in few.objections
+    )
+
+
 def test_the_same_labels_and_seed_give_the_same_figures():
     first, second = (cal.calibrate_actions(acted(60), PROMISE, seed=3).to_dict() for _ in range(2))
     assert first == second == json.loads(json.dumps(first, allow_nan=False))
@@ -125,7 +142,9 @@ def test_what_predicts_errors_has_counts_first():
     (found,) = predictors_of(actions, labels, list(range(200)))
     assert found.odds_ratio == 40 * 126 / (20 * 14)
     assert found.interval[0] < found.odds_ratio < found.interval[1]
-    assert str(found).startswith("a value beside instructions: 60 of 200 flagged; 67% wrong, else 10%; odds ratio 18 (")
+    assert str(found).startswith(
+        "a value beside instructions: 60 of 200 actions have it: 67% wrong, others 10%; odds ratio 18 ("
+    )
 
 
 def test_a_feature_that_makes_no_difference_predicts_nothing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,8 +14,18 @@ from hypothesis import strategies as st
 
 from grace_kp import calibrate as cal
 from grace_kp.calibrate import ActionModel, fit_action_features
-from grace_kp.calibrate._actions import MODELLED, recorded_features
-from grace_kp.confidence import ACTION_FEATURES, FREE, LOW_WORDS, LOWERING, ActionFeatures, ActionHistory, Thresholds
+from grace_kp.calibrate._actions import MODELLED, NO_ARGUMENTS, recorded_features
+from grace_kp.confidence import (
+    ACTION_FEATURES,
+    FREE,
+    LOW_WORDS,
+    LOWERING,
+    ActionFeatures,
+    ActionHistory,
+    RecordedRun,
+    Thresholds,
+)
+from tests.calibrate.examples import acted
 from tests.exhaustive import examples
 
 CALL = {"reservation_id": "AB1234", "amount": 120}
@@ -400,6 +411,62 @@ def test_a_confidence_is_fitted_on_the_actions_of_runs():
     assert (30, 30, ["pay"], ["m1"]) == tuple(model.fitted_on[name] for name in ("runs", "tasks", "tools", "models"))
 
 
+def of_many_actions(count):
+    """A run that reads, pays, and hears from its user again and again."""
+    kinds = ("tool_call", "observation", "thought")
+    steps = [
+        {"step_id": at, "type": kinds[at % 3], "content": f"Yes, pay acc-{at}", "input": {"number": at}, "role": "user" if at % 3 == 2 else "tool"}
+        for at in range(3 * count)
+    ]  # fmt: skip
+    calls = [
+        {
+            "call_id": f"c{n}",
+            "name": "look",
+            "tool_call": 3 * n,
+            "observation": 3 * n + 1,
+            "status": "ok" if n % 4 else "error",
+        }
+        for n in range(count)
+    ]
+    entries = [
+        {
+            "id": f"d{n}",
+            "action": "pay",
+            "outcome": "executed",
+            "step": 3 * n,
+            "arguments": {"account": f"acc-{3 * n - 1}"},
+        }
+        for n in range(count)
+    ]
+    grace = {"name": "agent", "calls": calls, "decisions": entries}
+    return {"id": "t", "task": {"objective": "Pay the bills"}, "steps": steps, "grace": grace}
+
+
+@pytest.mark.parametrize("order", [range(20), range(19, -1, -1), (3, 3, 9, 2, 12, 19, 0)])
+def test_features_do_not_depend_on_what_else_was_read_of_a_run(order):
+    run = of_many_actions(20)
+    run["grace"]["decisions"][7]["step"] = 3  # two agents at once: decided later, about an earlier state
+    run["grace"]["decisions"][8]["outcome"] = "waiting"
+    recorded = RecordedRun(run)
+    for place in order:
+        assert recorded_features(run, place) == recorded_features(recorded, place)
+
+
+def test_a_run_of_many_actions_is_read_once():
+    """Not once for each of its actions: that takes minutes for a long run."""
+    run = of_many_actions(40)
+    profile = cal.CalibratedProfile(heads={}, fitted_on={}, action=cal.fit_actions(RUNS, LABELS))
+    for entry in run["grace"]["decisions"]:
+        entry |= {"level": "silent", "score": 0.9}
+    for read in (
+        lambda: cal.fit_actions([run], [dict.fromkeys(range(40), 1)]),
+        lambda: cal.replay([run], profile),
+    ):
+        with mock.patch.object(ActionHistory, "add_result", autospec=True) as taken:
+            read()
+        assert 39 == taken.call_count
+
+
 def test_actions_are_named_by_id_or_position_and_may_have_no_label():
     by_position = [{0: True, 1: True, 2: False, 3: None} for _ in RUNS]
     by_id = [{f"d{number}.{place}": place < 2 for place in range(3)} for number in range(30)]
@@ -424,6 +491,8 @@ def test_groups_and_weights_are_those_of_the_runs():
         ([{4: True}] * 30, {}, "has no action 4 whose .* recorded as a whole; it has 4, numbered from 0"),
         ([{0: 7}] * 30, {}, r"labels\[0\] must be a number from 0 to 1"),
         ([{0: None}] * 30, {}, "no labelled actions"),
+        ([{0: True, f"d{number}.0": False} for number in range(30)], {}, "run 0 names an action twice"),
+        (LABELS, {"seed": -1}, "seed must be a whole number of at least 0"),
     ],
 )
 def test_labels_of_actions_that_cannot_be_used_give_an_error(labels, options, message):
@@ -438,6 +507,49 @@ def test_a_low_value_is_named_in_its_own_words():
     assert "raised by few or no errors before (+" in MODEL.describe(with_errors("weak", 0.0))
     assert set(ACTION_FEATURES) == set(LOW_WORDS)
     assert not set(LOW_WORDS.values()) & {*LOWERING.values(), *FREE.values()}
+
+
+def test_runs_may_come_from_an_iterator_and_weights_from_an_array():
+    model = cal.fit_actions(iter(RUNS), LABELS, weights=np.ones(30))
+    assert model.rates == cal.fit_actions(RUNS, LABELS).rates
+
+
+def test_labelled_actions_are_passed_alone():
+    """They state everything else; a list of traces is none."""
+    labelled = acted(60)
+    for options in ({"labels": [{}]}, {"groups": ["a"]}, {"weights": [1.0]}):
+        with pytest.raises(ValueError, match="pass them alone"):
+            cal.fit_actions(labelled, **options)
+    with pytest.raises(TypeError, match="must be what action_labels returns"):
+        cal.calibrate_actions(next(iter(labelled)), cal.Promise(risks={"silent": 0.1}, unit="action"))
+
+
+def test_a_labelled_action_that_is_not_recorded_as_a_whole_is_left_out_and_counted():
+    """As `calibrate_actions` does it."""
+    labelled = acted(60)
+    entries = labelled.actions[0].trace.grace["decisions"]
+    entries[0]["hidden"] = {"order": 4}
+    model = cal.fit_actions(labelled)
+    assert 119 == sum(model.counts.values())
+    assert {"no label": 3, NO_ARGUMENTS: 1} == model.fitted_on["left_out"]
+    assert 1 == cal.calibrate_actions(labelled, cal.Promise(risks={"silent": 0.1}, unit="action")).sample["left_out"][NO_ARGUMENTS]  # fmt: skip
+
+
+def test_a_decision_that_was_made_again_is_the_last_one():
+    """As labels of a store name it, so its arguments are those that count."""
+    runs = [run_of(number, 2) for number in range(30)]
+    for number, run in enumerate(runs):
+        first, second = run["grace"]["decisions"]
+        second["id"], first["action"] = first["id"], f"first {number}"
+    assert ("pay",) == cal.fit_actions(runs, [{f"d{number}.0": True} for number in range(30)]).tools
+
+
+def test_actions_of_a_session_or_a_tree_of_runs_are_one_task():
+    """Unless groups are stated."""
+    runs = [run_of(number) for number in range(30)]
+    for number, run in enumerate(runs):
+        run["grace"] |= {"session": f"s{number % 10}"} if number < 20 else {"parent": {"trace_id": f"t{number - 1}"}}
+    assert 10 == cal.fit_actions(runs, LABELS).fitted_on["tasks"]
 
 
 def test_a_description_names_the_largest_contributions():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grace_kp import ConfidenceFactors, ConfidenceScore, Grace, from_openai_messages
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._facts import domain_of, facts_of, facts_of_all, hash_of, task_of
+from grace_kp.calibrate._facts import facts_of, fitted_facts, hash_of, task_of
 from grace_kp.calibrate._features import finished_calls, transcript_of
 from grace_kp.confidence._wording import (
     count_phrases,
@@ -280,9 +280,11 @@ CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "
 
 def test_agents_models_and_tools_are_named():
     document = run([("tool_call", ("find", {}))], model_calls=[{"model": "m-1"}, {"model": "m-1"}, 3])
-    assert {"agents": ["kp:agent:clerk"], "models": ["m-1"], "tools": ["find"]} == facts_of(document)
+    assert {"agents": ["kp:agent:clerk"], "models": ["m-1"], "tools": ["find"], "domains": ["default"]} == facts_of(
+        document
+    )
     assert ["m-2"] == facts_of(from_openai_messages(CHAT, extra={"model": "m-2"}))["models"]
-    assert {"agents": [], "models": [], "tools": []} == facts_of({})
+    assert {"agents": [], "models": [], "tools": [], "domains": []} == facts_of({})
 
 
 def test_gated_actions_count_as_tools():
@@ -291,7 +293,9 @@ def test_gated_actions_count_as_tools():
 
 
 def test_the_domain_of_a_run():
-    assert ("default", "", "") == (domain_of(run([])), domain_of({}), domain_of({"metadata": {"task_domain": 3}}))
+    assert [["default"], [], []] == [
+        facts_of(each)["domains"] for each in (run([]), {}, {"metadata": {"task_domain": 3}})
+    ]
 
 
 def test_a_run_is_known_by_a_hash_of_id_and_objective():
@@ -305,11 +309,11 @@ def test_a_run_is_known_by_a_hash_of_id_and_objective():
 def test_a_time_that_is_unknown_is_left_out():
     document = run([])
     assert ("2026-11-01T00:00:00Z",) * 2 == tuple(
-        facts_of_all([document, from_openai_messages(CHAT)])[k] for k in ("from", "to")
+        fitted_facts([document, from_openai_messages(CHAT)], 2)[k] for k in ("from", "to")
     )
-    assert None is facts_of_all([from_openai_messages(CHAT)])["from"]
+    assert None is fitted_facts([from_openai_messages(CHAT)], 1)["from"]
     of_file = {**document, "grace": {"created_from": "file"}}
-    assert None is facts_of_all([of_file])["from"]
+    assert None is fitted_facts([of_file], 1)["from"]
 
 
 def test_a_task_is_its_id_or_else_its_objective():

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from grace_kp import ReasoningTrace
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._calibration import LEARNED, LabelledRows, formula_confidence, held_back, length_confidences
+from grace_kp.calibrate._calibration import LEARNED, formula_confidence, held_back, length_confidences, predict_others
 from tests.calibrate.examples import drawn_runs, labelled_runs, run
 
 RUNS, LABELS = drawn_runs(200)
@@ -124,7 +124,7 @@ def test_predictions_are_exactly_those_of_the_profile_that_is_saved():
     """Rounded as it rounds them, so that gates compare the same numbers with the thresholds."""
     labelled = labelled_runs(200)
     held = held_back(labelled.groups, 0.4)
-    found = LabelledRows(labelled, labelled.groups, "end", 0).held_back(held, 0)
+    found = predict_others(labelled, labelled.groups, "end", held, 0)
     runs = [trace for trace, is_held in zip(labelled.traces, held, strict=True) if is_held]
     assert [found.profile.confidence(each).score for each in runs] == found.confidence[LEARNED].tolist()
     assert np.flatnonzero(held).tolist() == found.places.tolist()
@@ -134,8 +134,7 @@ def test_before_an_action_one_action_of_each_run_is_drawn():
     labelled = labelled_runs(200)
     held = held_back(labelled.groups, 0.4)
     first, second = (
-        LabelledRows(labelled, labelled.groups, "action", seed).held_back(held, 0).confidence[LEARNED]
-        for seed in (0, 1)
+        predict_others(labelled, labelled.groups, "action", held, seed).confidence[LEARNED] for seed in (0, 1)
     )
     assert len(first) == held.sum()
     assert first.tolist() != second.tolist()
@@ -143,7 +142,7 @@ def test_before_an_action_one_action_of_each_run_is_drawn():
 
 def test_cross_validation_predicts_every_run_without_its_task():
     labelled = labelled_runs(150)
-    found = LabelledRows(labelled, labelled.groups, "end", 0).cross_validated(0)
+    found = predict_others(labelled, labelled.groups, "end", np.zeros(150, dtype=bool), 0)
     fitted = [found.profile.confidence(each).score for each in labelled.traces]
     truth = np.array(labelled.labels)
     assert 150 == len(found.places)
@@ -168,9 +167,9 @@ def test_before_an_action_the_formula_sees_no_later_call():
     ]
     for recorded in (calls, None):
         long, short = run(steps, calls=recorded), run(steps[:2], calls=recorded and recorded[:1])
-        found = [formula_confidence(each, 2, cal.features(each, moment="action", upto=2)) for each in (long, short)]
+        found = [formula_confidence(each, 2) for each in (long, short)]
         assert found[0] == found[1]
-        assert found[0] != formula_confidence(long, None, cal.features(long))
+        assert found[0] != formula_confidence(long, None)
 
 
 def test_run_length_predicts_by_the_number_of_steps_alone():

@@ -12,9 +12,11 @@ from sklearn.linear_model import LogisticRegression
 
 from grace_kp import calibrate as cal
 from grace_kp.calibrate import FEATURES, Explanation, Features, Part
-from grace_kp.calibrate._fit import PENALTIES, Samples, choose_penalty, group_folds, out_of_fold
-from grace_kp.calibrate._head import _WORDS, Columns, weights_of_head
-from grace_kp.calibrate._logistic import fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._features import TABLE
+from grace_kp.calibrate._fit import PENALTIES, Samples
+from grace_kp.calibrate._head import Columns, weights_of_head
+from grace_kp.calibrate._logistic import cross_fit, fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._samples import group_folds
 from tests.calibrate.examples import drawn_runs, run
 
 
@@ -93,8 +95,10 @@ def test_the_reason_names_the_largest_parts_of_each_direction():
 
 
 def test_every_feature_has_words():
-    """A new feature needs words for a high and for a low value."""
-    assert set(FEATURES) == set(_WORDS)
+    """A new feature needs words for a high and for a low value, and how it is measured."""
+    assert all(
+        len({high, low}) == 2 and kind in {"count", "share", "flag", "mean"} for high, low, kind in TABLE.values()
+    )
 
 
 PROFILE = cal.fit(*drawn_runs(300))
@@ -205,12 +209,17 @@ def test_predictions_do_not_depend_on_the_labels_of_their_own_fold():
     folds = group_folds(original.groups, original.labels, 5, np.random.default_rng(0))
     turned = np.where(folds == 2, 1 - original.labels, original.labels)
     changed = Samples(original.matrix, original.tools, turned, original.weights, original.groups)
-    before, after = out_of_fold(original, folds, 10.0), out_of_fold(changed, folds, 10.0)
-    assert np.array_equal(before[folds == 2], after[folds == 2])
-    assert not np.array_equal(before[folds != 2], after[folds != 2])
+    for fold, is_same in ((2, True), (1, False)):
+        test = folds == fold
+        before, after = (each.predictions(~test, test) for each in (original, changed))
+        assert is_same == np.array_equal(before, after)
+
+
+def chosen_penalty(samples, folds):
+    return cross_fit(samples.predictions, PENALTIES, folds, samples.labels, samples.weights)[0]
 
 
 def test_noise_is_penalised_more_than_a_signal():
     folds = np.arange(200, dtype=np.intp) // 4 % 5
-    assert PENALTIES[0] == choose_penalty(samples(signal=0.0), folds)
-    assert PENALTIES[0] > choose_penalty(samples(signal=4.0), folds)
+    assert PENALTIES[0] == chosen_penalty(samples(signal=0.0), folds)
+    assert PENALTIES[0] > chosen_penalty(samples(signal=4.0), folds)

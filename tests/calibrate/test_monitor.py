@@ -368,3 +368,6 @@ def test_few_runs_are_refused(profile):
         cal.drift(profile, drawn_runs(29)[0])
     with pytest.raises(ValueError, match="moment"):
         cal.drift(profile, drawn_runs(30)[0], moment="middle")
+    for moment in ("end", "action"):
+        with pytest.raises(ValueError, match="the profile judges actions only"):
+            cal.drift(dataclasses.replace(profile, heads={}), drawn_runs(30)[0], moment=moment)

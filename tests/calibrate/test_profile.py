@@ -314,6 +314,60 @@ def test_a_damaged_confidence_in_actions_is_refused(promised, tmp_path, path, va
         cal.CalibratedProfile.load(file)
 
 
+ABOUT_ACTIONS = {"kind": "selective", "risks": {"silent": 0.05}, "delta": 0.1, "moment": "action", "unit": "action"}
+
+
+def test_another_confidence_in_actions_does_not_inherit_a_promise(promised, tmp_path):
+    """The promise was computed for the one before; a promise about runs stays, because it is about another confidence."""
+    judged = judging(promised)
+    about_actions = judged.with_thresholds(Thresholds(0.9, 0.8, 0.7), ABOUT_ACTIONS)
+    for model in (judging(promised).action, None):
+        changed = about_actions.with_action(model)
+        assert (None, None) == (changed.thresholds, changed.promise)
+        changed.save(tmp_path / "profile.json")
+        assert None is cal.CalibratedProfile.load(tmp_path / "profile.json").promise
+    assert about_actions.promise == about_actions.with_action(about_actions.action).promise
+    assert promised.promise == judged.promise
+
+
+@pytest.mark.parametrize(
+    ("tools", "problem"),
+    [
+        ({"pay": {"silent": 0, "notify": 0, "confirm": 0}}, "must be those for which the promise was computed"),
+        ({}, "must be those for which the promise was computed"),
+        ({"zz": {"silent": 0, "notify": 0, "confirm": 0}}, "thresholds must be of tools that are stated"),
+    ],
+)
+def test_thresholds_of_a_tool_that_were_changed_in_the_file_are_refused(promised, tmp_path, tools, problem):
+    """Also where the line with the digest was removed."""
+    judged = judging(promised)
+    own = dataclasses.replace(judged.action, thresholds={"pay": Thresholds(0.9, 0.8, 0.7)})
+    profile = judged.with_action(own).with_thresholds(Thresholds(0.9, 0.8, 0.7), ABOUT_ACTIONS)
+    file = tmp_path / "profile.json"
+    profile.save(file)
+    content = json.loads(file.read_text())
+    assert profile.to_dict() == cal.CalibratedProfile.load(file).to_dict()
+    del content["digest"]
+    content["action"]["thresholds"] = tools
+    file.write_text(json.dumps(content))
+    with pytest.raises(cal.ProfileFileError, match=problem):
+        cal.CalibratedProfile.load(file)
+
+
+def test_a_confidence_in_actions_of_other_agents_is_a_mismatch(profile):
+    """Its own facts count beside those of the profile; a fit on features states none."""
+    trace, known = drawn_run(1, correct=True), {"agents": ["kp:agent:other"], "tools": ["find", "send", "pay"], "domains": ["code"]}  # fmt: skip
+    judged = judging(profile)
+    assert () == judged.mismatches(trace)
+    of_others = profile.with_action(dataclasses.replace(judged.action, fitted_on=known))
+    assert (
+        "the agent is now 'kp:agent:clerk'; the confidence in actions was fitted on 'kp:agent:other'",
+        "the domain is now 'default'; the confidence in actions was fitted on 'code'",
+    ) == of_others.mismatches(trace)
+    of_same = profile.with_action(dataclasses.replace(judged.action, fitted_on=profile.fitted_on))
+    assert () == of_same.mismatches(trace)
+
+
 def test_the_confidence_in_an_action_has_its_reason_and_its_parts(promised):
     action = ActionFeatures("pay", tuple(float(name == "amount") for name in ACTION_FEATURES), model="m")
     profile = judging(promised)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -64,8 +65,9 @@ def test_actions_are_summed_up_within_80_columns(command, written):
     )
     assert (0, "") == (ran.returncode, ran.stderr)
     assert max(map(len, ran.stdout.splitlines())) <= 80
-    for words in ("300 actions of 150 tasks", "fitted on 300 actions", "150 of them", "share right", "What predicts errors", "many arguments: ", "odds ratio", "more labels it needs"):  # fmt: skip
+    for words in ("300 actions of 150 tasks", "fitted on 300 actions", "150 of them", "Assessed actions by tool", "share right", "Labels still needed", "What predicts errors: for ", "many arguments: ", "odds ratio", "more labels it needs"):  # fmt: skip
         assert words in ran.stdout
+    assert re.search(r"^digest +sha256:[0-9a-f]{64}$", ran.stdout, re.MULTILINE)
     assert 2 == sum(line.startswith("pay ") for line in ran.stdout.splitlines())
     assert max(map(len, command("calibrate", "--actions", source, columns=40).stdout.splitlines())) <= 40
 

@@ -420,6 +420,19 @@ class TestQuestion:
         assert first.startswith(" recipient: step ")
         assert all(line.startswith("  | ") for line in rest[-3:])
 
+    def test_an_identifier_that_the_agent_made_up_asks_after_it_was_passed_to_a_tool_that_repeats_it(self):
+        """The reason names that tool, and no value."""
+        desk = Desk()
+        look_up = desk.grace.tool(name="look_up")(lambda card: {"card": card, "state": "unknown"})
+        with desk.grace.run("Refund my card") as run:
+            look_up("card_4711")
+            with pytest.raises(gk.ActionCancelled):
+                desk.send("card_4711")
+        (entry,) = run.trace.decisions
+        assert ["nowhere"] == alarm_names(entry)
+        before = "`recipient` is in no tool result before the agent passed it to `look_up`, and not in the user's words"
+        assert before in entry.reason
+
     def test_the_first_message_of_the_user_is_named_and_a_whole_text_is_not_cut(self):
         desk = Desk()
         order = "Please send it to evil@attacker.example"

@@ -58,7 +58,7 @@ def test_a_label_names_its_action(grace):
     assert "feedback" not in stored
 
 
-@pytest.mark.parametrize("action", ["3", 3, "no such id", "9" * 400])
+@pytest.mark.parametrize("action", ["3", 3, "no such id", "9" * 400, "0000000011", "#0", "²"])
 def test_an_unknown_action_is_refused_with_the_actions_of_the_run(grace, action):
     """One sentence names each with number, name and id."""
     name = finished(grace)
@@ -88,6 +88,22 @@ def test_an_id_that_several_actions_have_is_refused(tmp_path):
             grace.feedback("kp:trace:x", False, action="call_1")
         grace.feedback("kp:trace:x", False, action="ap-b")
         assert ["b"] == [each["action"] for each in store.get("kp:trace:x").grace["action_feedback"]]
+
+
+def test_an_int_is_always_the_number(tmp_path):
+    """Also where another action has that id. A string that may be both is refused, and `#` before it makes it the number."""
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    decisions = [
+        {"id": name, "action": "pay", "outcome": "executed", "tool_call_id": str(number)}
+        for number, name in enumerate("abc")
+    ]
+    put(store, document("x", decisions=decisions))
+    with gk.Grace(store=store, evaluator=None, embedder=None) as grace:
+        with pytest.raises(ValueError, match="several actions have the id '1'"):
+            grace.feedback("kp:trace:x", False, action="1")
+        for action in (1, "#2", "3"):
+            grace.feedback("kp:trace:x", False, action=action)
+        assert ["a", "b", "c"] == [each["action"] for each in store.get("kp:trace:x").grace["action_feedback"]]
 
 
 def test_decisions_of_earlier_versions_are_named_by_number(tmp_path):

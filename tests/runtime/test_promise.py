@@ -344,6 +344,30 @@ def test_a_session_counts_once(grace, expected):
     assert {("*", "silent"): (0, expected), ("pay", "silent"): (0, expected)} == all_counts(promise)
 
 
+def test_a_deep_tree_of_runs_counts_once():
+    """However deep a run is nested, the outermost one counts; the same task in another session counts once, too."""
+    store = open_store("memory:")
+    promise = acting_runs(store, metadata={"task_id": "7"})
+    for run in range(3, 6):
+        around = {"trace_id": f"kp:trace:{run - 1}", "call_id": "c"}
+        put(store, document(run, decisions=[decision(id=f"pay {run}")], parent=around))
+    for run in range(6):
+        count_labels(store, [about_action(run, f"pay {run}", False)])
+    assert (0, 1) == all_counts(promise)["*", "silent"]
+
+
+def test_a_monitor_of_actions_counts_those_of_this_very_profile():
+    """Another confidence in actions in it changes the digest, and neither its name nor when it was fitted."""
+    store, about_actions = open_store("memory:"), profile(promise={**PROMISE, "unit": "action"})
+    about_actions.digest = "sha256:1"
+    for run, digest in enumerate(("sha256:1", "sha256:2", None)):
+        put(store, document(run, decisions=[decision(id=f"pay {run}", profile_digest=digest)]))
+    promise = PromiseWatch(cal.Monitor({"silent": 0.05}), about_actions, lambda: store)
+    promise.refresh()
+    count_labels(store, [about_action(run, f"pay {run}", False) for run in range(3)])
+    assert (0, 1) == all_counts(promise)["*", "silent"]
+
+
 def test_the_label_of_an_action_is_displaced_by_a_better_one_of_this_action():
     """Not by one of another action of the session, whoever states it. A program counts only where it states an error."""
     store = open_store("memory:")

@@ -82,7 +82,8 @@ def from_openai_messages(
     | a tool call | a tool_call |
     | the result of a tool | an observation, linked to its call under `grace.calls` |
     | the user's first message | the objective, no step |
-    | a later message of the user, or one of an unknown role | an observation; `grace.unknown_roles` counts the latter |
+    | a later message of the user | an observation with the role `user` |
+    | a message of an unknown role | an observation; `grace.unknown_roles` counts them |
     | a system message | no step |
 
     A result that is marked as an error, or whose text begins with `Error` or a Python traceback, makes its call fail. If
@@ -222,7 +223,7 @@ class _Chat:
         self.recover()
         text = self._text(part.text)
         if turn.side != "assistant":
-            self._add("observation", content=text)
+            self._add("observation", content=text, **({"role": "user"} if turn.side == "user" else {}))
             self.last_observation = text
             return
         self._add("thought", content=text)

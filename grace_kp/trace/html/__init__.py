@@ -21,6 +21,7 @@ from grace_kp.trace.html._document import (
     text,
 )
 from grace_kp.trace.html._views import (
+    arguments_line,
     run_excerpt,
     run_page,
     run_timeline,
@@ -30,6 +31,6 @@ from grace_kp.trace.html._views import (
 )
 
 __all__ = [
-    "Links", "as_json", "confidence_of", "decisions_by_place", "document_of", "items", "labels_of", "mapping", "number",
+    "Links", "arguments_line", "as_json", "confidence_of", "decisions_by_place", "document_of", "items", "labels_of", "mapping", "number",
     "run_details", "run_excerpt", "run_head", "run_page", "run_summary", "run_timeline", "run_title", "run_tree", "run_waterfall", "share", "steps_excerpt", "text",
 ]  # fmt: skip

@@ -419,12 +419,13 @@ def _line(step: dict[str, Any], model: dict[str, Any], call: dict[str, Any]) -> 
     status = text((call or model).get("status"))
     parts = _heading(_shorten(kind_of(step, model)), _shorten(name), "" if status == "ok" else status)
     if step.get("input"):
-        parts.append(f'<span class="mono inputs">{_arguments(step["input"])}</span>')
+        parts.append(f'<span class="mono inputs">{arguments_line(step["input"])}</span>')
     words = measures_of(step, model, mapping(call.get("usage")))
     return " ".join(parts) + _meta(words) + _brief(text(step.get("content")), "")
 
 
-def _arguments(arguments: object) -> str:
+def arguments_line(arguments: object) -> str:
+    """Return the arguments of a call as one line, which is cut if it is long."""
     if not isinstance(arguments, dict):
         return _shorten(as_json(arguments))
     return _shorten(", ".join(f"{name} = {as_json(value)}" for name, value in list(arguments.items())[:20]))

@@ -37,9 +37,9 @@ class RunLabel(Body):
     note: Annotated[str, Field(max_length=2_000)] | None = None
     """A remark. Recognised secrets are removed."""
     probability: Annotated[float, Field(gt=0, le=1)] | None = None
-    """For an audit: the probability with which the run was chosen to be labelled."""
+    """For an audit: the probability with which the run or action was chosen to be labelled."""
     action: Annotated[str, Field(pattern=r"^\S+$", max_length=500)] | None = None
-    """The gated action that the label is about: the id of its decision, of its approval or of its tool call, or its number in the run."""
+    """The gated action that the label is about: the id of its decision, of its approval or of its tool call, or its number in the run, from 1 on."""
 
 
 class RunListParameters(RunConditions):

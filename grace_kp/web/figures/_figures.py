@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 ALL = "all"
+ALARM_WORDS = {"beside": "beside instructions", "nowhere": "from no known source", "repeat": "repeated"}
 PRESETS = ("7", "30", "90", "365", ALL)
 USUAL = "30"
 LONGEST = 20 * 366
@@ -205,7 +206,7 @@ def run_values(site: Site, figures: RunFigures, conditions: Mapping[str, Any], r
         "alike": alike(site, CatalogQuery(**conditions), figures),
         "never": [level for level in LEVELS[:3] if getattr(thresholds, level) == math.inf],
         "gates": sum(figures.levels.values()),
-        "alarms": ", ".join(f"{count:,} {name}" for name, count in figures.alarms.items()),
+        "alarms": ", ".join(f"{count:,} {ALARM_WORDS.get(name, name)}" for name, count in figures.alarms.items()),
         "level_plot": trust_html(
             named_bars(
                 "Gates by level",

@@ -34,7 +34,7 @@ from grace_kp.approvals import (
     unheld_text,
 )
 from grace_kp.gating import approval_alarms, approval_places, flat, view
-from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, printable, span_text, with_fallbacks
+from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, printable, safe, span_text, with_fallbacks
 from grace_kp.web._site import trust_html, when
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ LINE = 72
 """Characters up to which a list or an object is written on one line."""
 _CODE = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 _LITERAL = re.compile(r"⟨(?=U\+)")
+_NAME = re.compile(r"`([\w.\[\]-]+)`")
 _BLANKS = " \u3000"
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 _SPACE = "\u3000"
@@ -240,6 +241,11 @@ def confidence(approval: Approval) -> Markup:
     )
 
 
+def sentence_html(sentence: str) -> Markup:
+    """Return a sentence of a gate as HTML, with the names in backticks as code."""
+    return trust_html(_NAME.sub(r"<code>\1</code>", safe(sentence)))
+
+
 def request_path(approval_id: str) -> str:
     return f"/approvals/{quote(approval_id, safe='')}"
 
@@ -279,6 +285,7 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "request_path": request_path,
         "rule": rule_text,
         "run_path": run_path,
+        "sentence": sentence_html,
         "state": state_badge,
         "unheld": unheld_text,
         "value": value_html,

@@ -14,9 +14,10 @@ from starlette.responses import RedirectResponse, Response
 from grace_kp.approvals import ApprovalState, RowQuery
 from grace_kp.pages import count_text, safe, visible
 from grace_kp.runtime import with_outcomes
-from grace_kp.store import action_name
+from grace_kp.store import named_decisions
 from grace_kp.trace import Links, run_timeline, run_title, run_tree, run_waterfall
 from grace_kp.trace.html import (
+    arguments_line,
     as_json,
     decisions_by_place,
     document_of,
@@ -152,12 +153,12 @@ def run_page(request: Request) -> Response:
     )
 
 
-def list_actions(trace: ReasoningTrace) -> list[tuple[DecisionRecord, str, Markup]]:
-    """Return the gated actions of a run, each with its name in labels and its labels."""
+def list_actions(trace: ReasoningTrace) -> list[tuple[DecisionRecord, Markup, str, Markup]]:
+    """Return the gated actions of a run, each with its arguments as stored, its name in labels and its labels."""
     found = []
-    for place, decision in enumerate(trace.decisions[:MAX_ACTIONS]):
-        name = action_name(decision.data, place)
-        found.append((decision, name, trust_html(labels_of(trace.grace or {}, name))))
+    for _, name, decision in named_decisions(trace)[:MAX_ACTIONS]:
+        labels = trust_html(labels_of(trace.grace or {}, name))
+        found.append((decision, trust_html(arguments_line(dict(decision.arguments))), name, labels))
     return found
 
 

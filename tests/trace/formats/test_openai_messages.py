@@ -29,6 +29,12 @@ class TestSteps:
         assert "Recovered from search: Error: no such airport" == trace.steps[2].content
         assert "I take it." == trace.steps[7].content
 
+    def test_later_messages_of_the_user_are_marked_as_theirs(self):
+        """An action that follows them can be right because of what they name; no other text is a person's."""
+        unknown = [{"role": "critic", "content": "weak"}, assistant("So be it.")]
+        steps = from_openai_messages([*CHAT, *unknown]).to_dict()["steps"]
+        assert ["I take it."] == [step["content"] for step in steps if step.get("role") == "user"]
+
     def test_calls_are_linked_to_their_results(self):
         """Every call says which steps it has, how it ended, and what its id was in the chat."""
         assert [

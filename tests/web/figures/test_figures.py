@@ -470,5 +470,5 @@ def test_alarms_of_gates_are_counted_by_name(office):
         with office.grace.run("Write to somebody", name="writer"):
             office.grace.thought("whom?")
             send(to)
-    assert "Calls with alarms about their arguments: 2 nowhere." in words(office.page())
+    assert "Calls with alarms about their arguments: 2 from no known source." in words(office.page())
     assert "alarms about their arguments" not in words(office.page("?agent=refunds"))

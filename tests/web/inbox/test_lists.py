@@ -22,6 +22,15 @@ def test_an_empty_inbox_says_what_to_do_next(ana):
     assert "matches these filters" in ana.get("/inbox?action=x").text
 
 
+def test_a_request_with_an_alarm_is_marked(shop, ana):
+    """In the list; the page of the request says why."""
+    alarm = {"name": "nowhere", "parameter": "invoice", "tool": "", "words": "", "is_part": False}
+    shop.ask()
+    assert '<span class="badge warn">alarm</span>' not in ana.get("/inbox").text
+    shop.ask({"invoice": "A-19", "euros": 7}, facts={"alarms": [alarm]})
+    assert 1 == ana.get("/inbox").text.count('<span class="badge warn">alarm</span>')
+
+
 def test_requests_stand_by_deadline_and_level(shop, ana):
     late = shop.ask(deadline_seconds=9_000.0)
     soon = shop.ask(

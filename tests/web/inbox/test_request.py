@@ -372,7 +372,7 @@ def test_an_alarm_marks_the_value_and_shows_its_place(shop, ana):
     request = shop.ask({"invoice": "INV-7788", "euros": 40}, facts={"alarms": [BESIDE]}, run=with_mail(mail))
     text = page_of(ana, request)
     assert '<span class="badge warn">alarm</span>' in text
-    sentence = "`invoice` &#39;INV-7788&#39; stands only in text returned by `read_mail`, beside &#39;please send&#39;"
+    sentence = "<code>invoice</code> &#x27;INV-7788&#x27; stands only in text returned by <code>read_mail</code>, beside &#x27;please send&#x27;"
     assert sentence in text
     quotation = text[text.index("Where these values were read") :]
     assert "quoted from read_mail in lower case, without invisible characters; it is not an instruction" in quotation
@@ -396,8 +396,9 @@ def test_alarms_of_hostile_requests_are_only_texts(shop, ana):
 def test_an_alarm_about_the_whole_call_stands_below_the_arguments(shop, ana):
     """A call that is repeated has no value to mark."""
     repeat = {"name": "repeat", "parameter": "", "tool": "refund", "words": "", "is_part": False}
-    text = page_of(ana, shop.ask(facts={"alarms": [repeat]}))
-    assert "the same call of `refund` already succeeded in this run" in text
+    text = page_of(ana, shop.ask(facts={"alarms": [repeat]}, reason="Because of `refund` and `<b>`."))
+    assert "Because of <code>refund</code> and `&lt;b&gt;`." in text
+    assert "the same call of <code>refund</code> already succeeded in this run" in text
     assert '<span class="badge warn">alarm</span>' not in text
 
 
@@ -406,5 +407,5 @@ def test_an_edit_has_no_alarm_of_its_own(shop, ana):
     request = shop.ask({"invoice": "INV-7788", "euros": 40}, facts={"alarms": [BESIDE]})
     shop.desk.edit(request.id, {"invoice": "INV-1"}, by=person("bo"), digest=request.digest)
     text = page_of(ana, request)
-    assert "`invoice` &#39;INV-7788&#39; stands" in text
-    assert "`invoice` &#39;INV-1&#39; stands" not in text
+    assert "<code>invoice</code> &#x27;INV-7788&#x27; stands" in text
+    assert "<code>invoice</code> &#x27;INV-1&#x27; stands" not in text

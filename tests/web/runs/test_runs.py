@@ -442,18 +442,30 @@ def test_every_step_stands_once_and_in_order(one, two):
 
 
 def test_each_action_has_its_own_buttons_and_labels(house):
-    """The label is one of the action, and leads back to the actions; who may not label runs may not label actions."""
+    """Each is shown with its arguments; a label is one of the action, and leads back to the actions, which stay open. Who may not label runs may not label actions."""
     name = house.add(
-        "a", thoughts(1, decisions=[{"id": each, "action": "pay", "outcome": "executed"} for each in "xy"])
+        "a",
+        thoughts(
+            1,
+            decisions=[
+                {"id": each, "action": "pay", "outcome": "executed", "arguments": {"to": f"<i>{each}"}} for each in "xy"
+            ],
+        ),
     )
     browser = house.visit(name="ben")
+    assert '<details class="about" id="actions"><' in browser.get(f"/runs/{name}").text
     answer = browser.post_form(f"/runs/{name}/feedback", {"correct": "0", "action": "y"})
     assert (303, f"/runs/{name}#actions") == (answer.status_code, answer.headers["location"])
     grace = house.grace.store.get(name).grace
     assert [("y", False, "ben")] == [(each["action"], each["correct"], each["by"]) for each in grace["action_feedback"]]
     assert "feedback" not in grace
-    text = " ".join(Elements(browser.get(f"/runs/{name}").text).text.split())
-    assert "1. pay executed Right Partly Wrong 2. pay executed Right Partly Wrong Labelswrong ben user" in text
+    page = browser.get(f"/runs/{name}").text
+    assert '<details class="about" id="actions" open><' in page
+    text = " ".join(Elements(page).text.split())
+    assert (
+        '1. pay executed to = "<i>x" Right Partly Wrong 2. pay executed to = "<i>y" Right Partly Wrong Labelswrong ben user'
+        in text
+    )
     assert 422 == browser.post_form(f"/runs/{name}/feedback", {"correct": "0", "action": "z"}).status_code
     viewer = house.visit(role="viewer")
     assert 403 == viewer.post_form(f"/runs/{name}/feedback", {"correct": "1", "action": "y"}).status_code
