@@ -316,8 +316,8 @@ class ProvenanceIndex:
         text = normal_form(text_of(value, unread)[: MAX_TOTAL - self._total + 1])
         is_whole = is_complete and not unread and not _CUT.search(text)
         if kind != "argument" and not is_whole:
-            told = kind in {"user", "policy"}
-            self.add_gap("a text is cut, redacted, not captured or cannot be read", hides_results=not told)
+            is_stated = kind in {"user", "policy"}
+            self.add_gap("a text is cut, redacted, not captured or cannot be read", hides_results=not is_stated)
         if self._total + len(text) > MAX_TOTAL:
             self.add_gap("the run is longer than what is indexed")
             text = text[: MAX_TOTAL - self._total]
