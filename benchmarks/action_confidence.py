@@ -49,6 +49,8 @@ RESAMPLES = SPLITS = 2_000
 TASKS_OF_A_SPLIT, DELTA = 300, 0.1
 RISKS = (0.05, 0.1)
 SEED = 0
+LEAST_TASKS = 10
+"""With fewer tasks, resamples of them give no interval."""
 
 
 @dataclass
@@ -78,8 +80,13 @@ def has_failed(content: str, run: dict[str, Any]) -> bool:
 
 
 def read_actions(data: Path) -> Iterator[Action]:
+    """The actions of the files that are there; a note on standard error names the others."""
     for name in FILES:
-        for run in lines(data / f"{name}.jsonl.gz"):
+        path = data / f"{name}.jsonl.gz"
+        if not path.exists():
+            print(f"there are no labelled actions in {path}; name another folder with --data", file=sys.stderr)
+            continue
+        for run in lines(path):
             yield from actions_of(run)
 
 
@@ -131,17 +138,19 @@ def share(actions: Sequence[Action], *names: str) -> dict[str, Any]:
     flagged = np.array(
         [any(alarm.name in names for alarm in action.features.alarms) for action in actions], dtype=float
     )
-    low, high = over_tasks(tasks, lambda drawn: float(drawn @ flagged / drawn.sum()))
-    return {"n": len(actions), "flagged": int(flagged.sum()), "share": float(flagged.mean()), "interval": [low, high]}
+    interval = over_tasks(tasks, lambda drawn: float(drawn @ flagged / drawn.sum()))
+    return {"n": len(actions), "flagged": int(flagged.sum()), "share": float(flagged.mean()), "interval": interval}
 
 
-def over_tasks(tasks: Any, figure: Callable[[Any], float]) -> tuple[float, float]:
-    """The 95 % interval of a figure of weights, for resamples of whole tasks."""
+def over_tasks(tasks: Any, figure: Callable[[Any], float]) -> list[float] | None:
+    """The 95 % interval of a figure of weights, for resamples of whole tasks; None with too few tasks, or where it is not defined."""
     random = np.random.default_rng(SEED)
-    count = int(tasks.max()) + 1
+    count = int(tasks.max()) + 1 if len(tasks) else 0
+    if count < LEAST_TASKS:
+        return None
     found = [figure(np.bincount(random.integers(0, count, count), minlength=count)[tasks]) for _ in range(RESAMPLES)]
-    low, high = np.nanquantile(found, (0.025, 0.975))
-    return float(low), float(high)
+    found = [each for each in found if each is not None and not np.isnan(each)]
+    return [float(end) for end in np.quantile(found, (0.025, 0.975))] if found else None
 
 
 def alarm_rows(actions: Sequence[Action]) -> dict[str, dict[str, Any]]:
@@ -175,7 +184,13 @@ def print_alarms(title: str, rows: dict[str, dict[str, Any]]) -> None:
 def percent(each: dict[str, Any]) -> str:
     if each["share"] is None:
         return "-"
-    return f"{each['share']:.1%} ({each['interval'][0]:.1%} to {each['interval'][1]:.1%})"
+    return with_interval(each["share"], each["interval"], ".1%")
+
+
+def with_interval(value: float | None, interval: Sequence[float] | None, form: str) -> str:
+    if value is None:
+        return "-"
+    return format(value, form) + (f" ({interval[0]:{form}} to {interval[1]:{form}})" if interval else "")
 
 
 @dataclass
@@ -309,6 +324,25 @@ def source_row(found: Predictions) -> dict[str, Any]:
     return row
 
 
+def unmeasured_row(actions: Sequence[Action]) -> dict[str, Any]:
+    """The row of a source with one task: nothing can be predicted by a model that did not see it."""
+    nothing = dict.fromkeys(("auroc", "auroc_interval", "brier", "ece"))
+    others = ("without_agent", "today", "formula", "tool_rate", "boosting")
+    shares = (f"{name}{suffix}" for name in ("silent_share", "wrong_of_silent") for suffix in ("", "_by_task"))
+    return {
+        "n": len(actions),
+        "right": float(np.mean([action.right for action in actions])),
+        "tasks": 1,
+        **nothing,
+        **{name: dict(nothing) for name in others},
+        **{
+            name: {"n": len(actions), "auroc": None, "interval": None}
+            for name in ("gain_over_today", "gain_without_repeats")
+        },
+        **{name: dict.fromkeys(f"{risk:g}" for risk in RISKS) for name in shares},
+    }
+
+
 def gain_over_today(found: Predictions, kept: Any) -> dict[str, Any]:
     """How much higher the AUROC of the learned confidence is than today's, paired over tasks, among some of the actions."""
     labels, tasks = found.labels[kept], np.unique(found.tasks[kept], return_inverse=True)[1]
@@ -319,9 +353,13 @@ def gain_over_today(found: Predictions, kept: Any) -> dict[str, Any]:
 
     return {
         "n": len(labels),
-        "auroc": difference(np.ones(len(labels))),
-        "interval": list(over_tasks(tasks, difference)),
+        "auroc": number_or_none(difference(np.ones(len(labels)))),
+        "interval": over_tasks(tasks, difference),
     }
+
+
+def number_or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value
 
 
 def auroc_within(confidence: Any, labels: Any, agents: Any) -> float | None:
@@ -400,8 +438,7 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
     for name, row in rows.items():
         for which in ("learned", "without_agent", "today", "formula", "tool_rate", "boosting"):
             each = row if which == "learned" else row[which]
-            low, high = each["auroc_interval"] or (float("nan"), float("nan"))
-            shown = f"{each['auroc']:.2f} ({low:.2f} to {high:.2f})"
+            shown = with_interval(each["auroc"], each["auroc_interval"], ".2f")
             table.append(
                 (
                     f"{name}: {which}",
@@ -420,10 +457,8 @@ def print_sources(rows: dict[str, dict[str, Any]]) -> None:
     )
     table = []
     for name, row in rows.items():
-        shown = [
-            f"{gain['auroc']:+.2f} ({gain['interval'][0]:+.2f} to {gain['interval'][1]:+.2f})"
-            for gain in (row["gain_over_today"], row["gain_without_repeats"])
-        ]
+        gains = (row["gain_over_today"], row["gain_without_repeats"])
+        shown = [with_interval(gain["auroc"], gain["interval"], "+.2f") for gain in gains]
         silent = [
             f"{row[f'silent_share{unit}'][risk]:.0%}, {'-' if wrong is None else format(wrong, '.1%')}"
             for unit in ("", "_by_task")
@@ -503,12 +538,11 @@ def main(arguments: list[str] | None = None) -> None:
                 [tuple(f"{value:.3g}" for value in report["cost"].values())],
             )
     if parts == ["cost"]:
-        print(json.dumps(report, indent=1) if chosen.json else "", end="")
-        return
-    if not all((chosen.data / f"{name}.jsonl.gz").exists() for name in FILES):
-        print(f"there are no labelled actions in {chosen.data}; name their folder with --data")
+        print(json.dumps(report, indent=1, allow_nan=False) if chosen.json else "", end="")
         return
     actions = list(read_actions(chosen.data))
+    if not actions:
+        sys.exit(1)
     if "alarms" in parts:
         report["alarms"], report["any_alarm"] = alarm_rows(actions), any_alarm(actions)
         suites = sorted({action.suite for action in actions if action.source == BENIGN})
@@ -525,10 +559,16 @@ def main(arguments: list[str] | None = None) -> None:
         for action in actions:
             if action.right is not None and chosen.only in {None, action.source}:
                 labelled.setdefault(action.source, []).append(action)
-        predictions = {name: predict(members) for name, members in labelled.items()}
-        report["sources"] = {name: source_row(found) for name, found in predictions.items()}
+        single = {name for name, members in labelled.items() if len({action.task for action in members}) == 1}
+        predictions = {name: predict(members) for name, members in labelled.items() if name not in single}
+        rows_of = {name: source_row(found) for name, found in predictions.items()}
+        report["sources"] = {
+            name: unmeasured_row(members) if name in single else rows_of[name] for name, members in labelled.items()
+        }
+        if single:
+            print(f"nothing can be left out where there is one task: {', '.join(sorted(single))}", file=sys.stderr)
         if not chosen.json:
-            print_sources(report["sources"])
+            print_sources(rows_of)
         if "splits" in parts:
             _risk.ladder = functools.cache(_risk.ladder)  # the same for every sample of one size
             report["splits"] = {name: broken_promises(found) for name, found in predictions.items()}
@@ -544,7 +584,7 @@ def main(arguments: list[str] | None = None) -> None:
                     rows,
                 )
     if chosen.json:
-        print(json.dumps(report, indent=1))
+        print(json.dumps(report, indent=1, allow_nan=False))
 
 
 if __name__ == "__main__":

@@ -188,7 +188,7 @@ def label_of_action(
         sources: the accepted sources.
         volunteered: as for `action_labels`.
     """
-    stated = [entry for field in (ACTION_FIELD, FIELD) for entry in objects_in(grace, field) if "action" in entry]
+    stated = [entry for field in (FIELD, ACTION_FIELD) for entry in objects_in(grace, field) if "action" in entry]
     answer = _answer_to(decision)
     own = [] if answer is None else [{"correct": False, "source": answer[0], "by": answer[1], "action": name}]
     if grace.get("imported"):

@@ -37,6 +37,8 @@ BINS = 10
 RESAMPLES = 1_000
 LEAST_CLUSTERS = 10
 """Fewer clusters say nothing by resampling. The interval of the accuracy then counts each as one sample."""
+LEAST_IN_CELL = 5
+"""Tasks in each cell of a two-by-two table; with fewer, resamples that miss the rarest cell make intervals of odds ratios too short."""
 MAX_CELLS = 20_000
 """Distinct confidences up to which intervals rest on the exact values; beyond it, on values rounded to this many steps."""
 
@@ -330,7 +332,8 @@ class Predictor(JsonRecord):
     odds_ratio: float
     """Odds of an error among the flagged, divided by those among the others; half an action is added to each of the four counts if one is 0."""
     interval: tuple[float, float] | None
-    """Its 95 % interval over resamples of whole tasks; None where fewer than ten tasks have the feature or lack it."""
+    """Its 95 % interval over resamples of whole tasks; None where fewer than ten tasks have the feature or lack it, or fewer than five
+    have an error, or a right action, with or without it."""
 
     @property
     def clearness(self) -> float:
@@ -384,7 +387,8 @@ def predictors_of(
     for place, (name, words) in enumerate((LOWERING | FREE | NOWHERE).items()):
         flagged, others = per_task[place, :2], per_task[place, 2:]
         if others.any():
-            is_enough = min(flagged.any(axis=0).sum(), others.any(axis=0).sum()) >= LEAST_CLUSTERS
+            fewest = min(flagged.any(axis=0).sum(), others.any(axis=0).sum())
+            is_enough = fewest >= LEAST_CLUSTERS and (per_task[place] > 0).sum(axis=1).min() >= LEAST_IN_CELL
             counts = (int(flagged.sum()), len(kept), int(flagged[0].sum()), int(others[0].sum()))
             interval = (lows[place], highs[place]) if is_enough else None
             found.append(Predictor(name, words, *counts, float(ratios[place, 0]), interval))

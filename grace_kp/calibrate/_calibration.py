@@ -489,11 +489,12 @@ def calibrate_actions(
         "fitted_actions": len(fitted), "fitted_tasks": len(set(tasks)), "base_rate": model.reason,
         "sources": dict(Counter(each.source for each in actions)), "left_out": left_out,
     }  # fmt: skip
-    notes = [_EACH, *([] if holdout else [APPROXIMATE]), *([_PER_TOOL] if per_tool else [])]
+    notes = [_EACH, *([] if holdout else [APPROXIMATE])]
     if model.reason:
         notes.append(f"the confidence in an action is the rate of its tool: {model.reason}.")
     by_tool, sure = found.tool_thresholds(promise), None
-    if per_tool and by_tool:
+    if per_tool and by_tool:  # without a label that may enter a promise, none is about a single tool
+        notes.append(_PER_TOOL)
         sure, own = strictest(by_tool, promise), {name: each.thresholds for name, each in by_tool.items()}
         found = replace(found, profile=found.profile.with_action(replace(model, thresholds=own)))
     calibration = found.calibration(promise, sample, notes, holdout, sure)

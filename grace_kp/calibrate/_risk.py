@@ -365,10 +365,11 @@ def _order_levels(found: Mapping[str, float]) -> Thresholds:
 
 def _lacking(level: str, n: int, risk: float, delta: float, more: int | None) -> str:
     fewest = fewest_without_error(risk, delta)
-    if n < fewest:
+    if n < fewest and more is not None:
+        about = "" if more == fewest - n else "with the errors of this sample, about "
         return (
             f"{level} is never used: a risk of {risk:g} needs at least {fewest:,} labels, all of them correct; "
-            f"{more:,} more than there are."
+            f"{about}{more:,} more than there are."
         )
     if more is None:
         return (
@@ -386,6 +387,8 @@ RANKS = 100
 STARTS = ((0.0, 0.6), (0.4, 0.2), (0.65, 0.2))
 """Where the sequence starts, as a share of its steps, and with which share of delta. Started at the strictest rank alone, it stalls where a few
 errors among the most confident samples end it; docs/calibrate-results.md compares both."""
+MOST_GROWTH = 1_000
+"""If not even so many times the samples would show a level, more would not help."""
 SCARCE = 0.1
 """Where the strictest rank takes this share of the samples or more, it gets the whole delta: the other starts could decide little."""
 
@@ -435,21 +438,23 @@ class Ranking:
     def more_labels(self, risk: float, delta: float, promise: str) -> int | None:
         """Return about how many more labels would make a level usable if the shares of errors stay as they are; None if none would."""
         fewest = fewest_without_error(risk, delta)
-        if self.n < fewest:
-            return fewest - self.n
-        if promise == OVERALL:
-            return None
+        if not self.n:
+            return fewest
         counts = np.unique(self._snap_to_ties(np.geomspace(1, self.n, RANKS)))
-        factors = np.geomspace(1.05, 1_000, 120)
+        rows = [*zip(counts.tolist(), self._errors[counts].tolist(), strict=True)]
+        if promise == OVERALL:  # of all samples, those with the highest confidence must not be too often wrong
+            rows = [(self.n, rows[0][1])]
+        factors = np.geomspace(1.05, MOST_GROWTH, 120)
         best: float | None = None
-        for k, errors in zip(counts.tolist(), self._errors[counts].tolist(), strict=True):
+        for k, errors in rows:
             if errors >= risk * k:
                 continue
-            for factor in factors[factors < (best or math.inf)].tolist():
-                if binomial_cdf(math.ceil(errors * factor), int(k * factor), risk) <= delta:
+            enough = factors if errors else np.array([fewest / k if k < fewest else factors[0]])
+            for factor in enough[enough < (best or MOST_GROWTH)].tolist():
+                if errors == 0 or binomial_cdf(math.ceil(errors * factor), int(k * factor), risk) <= delta:
                     best = factor
                     break
-        return None if best is None else math.ceil(self.n * (best - 1))
+        return None if best is None else max(math.ceil(self.n * (best - 1) - 1e-9), fewest - self.n)
 
     def _sequence(self, risk: float, delta: float) -> Iterator[tuple[int, float]]:
         """Yield numbers of samples, from strict to mild, with the share of delta that each has before another hands on its own."""

@@ -76,7 +76,7 @@ def calibrate(
     ] = None,
     holdout: Annotated[
         float,
-        typer.Option(min=0, max=0.9, help="Share of the tasks on which thresholds are chosen; 0: approximate promise."),
+        typer.Option(help="Share of the tasks on which thresholds are chosen; 0: approximate promise."),
     ] = 0.4,
     out: Annotated[
         Path | None, typer.Option(help="Write the profile, as JSON, to this file. Default: it is not written.")
@@ -96,6 +96,8 @@ def calibrate(
 
     unit = "action" if actions else "run"
     wanted = cal.Promise(risks=_risks(risk or RISKS), delta=delta, kind=promise, moment=moment, unit=unit)  # type: ignore[arg-type]
+    if not 0 <= holdout <= 0.9:  # the range of an option takes no NaN, and says something else about it
+        raise ValueError(f"--holdout must be a share of the tasks from 0 to 0.9 (got {holdout:g})")
     if per_tool and not actions:
         raise ValueError("--per-tool needs --actions: labels of runs do not say which tool was wrong")
     if label is not None and actions:
@@ -266,7 +268,7 @@ def _put_tools(out: Console, found: Calibration) -> None:
         rows.print(out)
         put_text(
             out,
-            "For each tool alone: the confidence from which it keeps the promise, else how many more labels it needs, each of another task.",
+            "For each tool alone: the confidence from which it keeps the promise, else how many more labels it needs, each of another task that is held back.",
         )
         put(out, "")
     clear = [each for each in found.predictors if each.clearness > 0]

@@ -106,7 +106,8 @@ def read_feedback(record: Record) -> list[FeedbackEntry]:
                 at = _seconds(entry.get("at"), at)
                 source = entry.get("source")
                 source = scorer_name(source) if isinstance(source, str) else UNNAMED
-                action = "" if name == FIELD else str(entry.get("action"))
+                about = entry.get("action")  # an export of another program may keep all labels in one list
+                action = "" if name == FIELD and about is None else str(about)
                 found.append(FeedbackEntry(record.id, at, source, to_bytes(entry), action))
     return found
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.calibrate._actions import recorded_features
-from grace_kp.store import open_store
+from grace_kp.store import FeedbackEntry, open_store
 from tests.store.samples import document, put
 
 
@@ -282,6 +282,20 @@ def test_the_words_of_the_user_in_a_chat_are_the_users(tmp_path, fields):
         assert () == known.alarms
         found = known.as_dict()
         assert (0, 1) == tuple(found[name] for name in ("beside", "confirmed"))
+
+
+def test_a_label_of_an_action_among_those_of_runs_is_no_label_of_the_run():
+    """Also in a store that took the trace over; a newer label of the action displaces it."""
+    store = open_store("memory:")
+    decision = {"id": "d0", "action": "pay", "outcome": "executed", "step": 0, "arguments": {}}
+    row = {"correct": True, "source": "user", "by": "ana", "action": "d0", "at": "2026-01-02T03:04:05.000Z"}
+    put(store, document(1, decisions=[decision], feedback=[row]))
+    assert 0 == store.count(feedback=True)
+    newer = {**row, "correct": False, "at": "2026-02-02T03:04:05.000Z"}
+    store.put_feedback([FeedbackEntry("kp:trace:1", 9e9, "user", json.dumps(newer).encode(), "d0")])
+    (label,) = cal.action_labels(store).actions
+    assert not label.correct
+    assert [] == cal.labels(store).labels
 
 
 def test_a_file_of_chats_lists_its_actions(tmp_path):

@@ -72,6 +72,9 @@ def test_only_audited_labels_enter_the_promise():
         dataclasses.replace(none.profile.thresholds, confirm=math.inf),
     )
     assert ("every level is never, so gates would escalate every action",) == none.objections[-1:]
+    alone = cal.calibrate_actions(acted(120, is_audited=lambda number: False), PROMISE, per_tool=True)
+    assert none.notes == alone.notes
+    assert not any("for each tool alone" in note for note in alone.notes)
     assert [29, 11] == [level.more for level in none.levels] == list(none.promise.needed.values())
 
 
@@ -158,7 +161,7 @@ def test_a_feature_that_makes_no_difference_predicts_nothing():
 
 def test_the_interval_of_an_odds_ratio_rests_on_tasks():
     """Ten alike actions in each task are no more evidence than one, and fewer than ten tasks give no interval."""
-    flagged, labels = [number < 10 for number in range(40)], [float(number % 3 > 0) for number in range(40)]
+    flagged, labels = [number < 15 for number in range(40)], [float(number % 3 > 0) for number in range(40)]
     (one,) = predictors_of([features(beside=each) for each in flagged], np.array(labels), list(range(40)))
     tasks = [number for number in range(40) for _ in range(10)]
     (ten,) = predictors_of([features(beside=flagged[n]) for n in tasks], np.array([labels[n] for n in tasks]), tasks)
@@ -169,6 +172,15 @@ def test_the_interval_of_an_odds_ratio_rests_on_tasks():
     )
     assert few.interval is None
     assert -math.inf == few.clearness
+
+
+@pytest.mark.parametrize(("wrong", "has_interval"), [(0, False), (4, False), (5, True)])
+def test_an_odds_ratio_has_an_interval_only_with_some_tasks_in_each_cell(wrong, has_interval):
+    """Without one error in a hundred tasks, resamples all say the same, which would look like knowledge."""
+    actions = [features(beside=number < 30) for number in range(100)]
+    labels = np.array([float(number >= wrong and not 30 <= number < 40) for number in range(100)])
+    (found,) = predictors_of(actions, labels, list(range(100)))
+    assert has_interval == (found.interval is not None)
 
 
 def test_the_alarm_that_is_no_feature_is_looked_at_too():

@@ -72,6 +72,31 @@ def test_more_labels_are_foretold():
     assert math.inf > cal.risk_thresholds(np.tile(scores, copies), np.tile(labels, copies), RISKS).thresholds.silent
 
 
+@pytest.mark.parametrize("promise", ["selective", "overall"])
+@pytest.mark.parametrize(
+    ("right", "wrong", "more"),
+    [
+        (12, 0, {"silent": 17, "notify": 0}),
+        (5, 0, {"silent": 24, "notify": 6}),
+        (0, 12, {"silent": None, "notify": None}),
+        (0, 200, {"silent": None, "notify": None}),
+        (6, 6, {"silent": None, "notify": None}),
+        (5, 31, {"silent": None, "notify": None}),
+    ],
+)
+def test_few_labels_foretell_by_their_errors_too(right, wrong, more, promise):
+    """The least number of labels is enough only where none is wrong, also while there are fewer."""
+    labels = [True] * right + [False] * wrong
+    found = cal.risk_thresholds([0.9] * len(labels), labels, {"silent": 0.1, "notify": 0.25}, promise=promise)
+    assert more == found.more
+
+
+def test_an_error_among_few_labels_costs_more_than_one_label():
+    found = cal.risk_thresholds([0.9] * 20, [True] * 19 + [False], {"silent": 0.1})
+    assert found.more["silent"] > found.levels[0].needed - 20
+    assert "with the errors of this sample, about" in found.notes[-1]
+
+
 def test_labels_that_cannot_help():
     """A confidence that says nothing of an agent that is wrong half of the time allows no level, however many labels there are."""
     found = cal.risk_thresholds([0.9] * 4_000, [True, False] * 2_000, RISKS)

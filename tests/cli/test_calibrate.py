@@ -221,6 +221,7 @@ def test_a_refusal_is_one_line_with_numbers(command, written, rows, words):
         (["--risk", "silent=0.1", "--risk", "silent=0.2"], "names 'silent' twice"),
         (["--promise", "expected"], "promise must be selective or overall"),
         (["--holdout", "1"], "0.9"),
+        (["--holdout", "nan"], "--holdout must be a share of the tasks from 0 to 0.9 (got nan)"),
         (["--label", "reward", "--sources", "user"], "label and sources exclude each other"),
         (["--sources", "Mallory!"], "is not a source"),
         (["--store", "memory:"], "name files or --store, not both"),
