@@ -106,11 +106,13 @@ class ActionHistory:
             self._user.append(own)
             self._since_user = 0
 
-    def add_objective(self, text: object, name: object, *, is_agent: bool) -> None:
-        """Add the objective of a run as the user's words, if the program stated one for an agent."""
-        if is_agent and isinstance(text, str) and text != name:
+    def add_objective(self, text: object, name: object, *, is_agent: bool, is_document: bool = False) -> None:
+        """Add the objective of a run as the user's words, if it is that of an agent, and not the value of a parameter that is named like a document."""
+        if is_agent and isinstance(text, str) and text != name and not is_document:
             self.add_user(text)
         else:
+            if is_agent and is_document:
+                self.index.add_result("", text)
             self.index.add_gap("the user's words are not known", hides_results=False)
 
     def add_agent(self, text: str) -> None:
@@ -404,7 +406,8 @@ class RecordedRun:
             firsts = [(call, "name") for call in self._calls[:1]] + [(entry, "action") for entry in self._decisions]
             alone = {each.get(key) for each, key in firsts}
             objective = _mapping(self.document.get("task")).get("objective")
-            history.add_objective(objective, grace.get("name"), is_agent=str(grace.get("name")) not in alone)
+            is_agent, is_document = str(grace.get("name")) not in alone, grace.get("objective_is_document") is True
+            history.add_objective(objective, grace.get("name"), is_agent=is_agent, is_document=is_document)
             if isinstance(prompt := grace.get("prompt"), str):  # of a recorded chat whose objective is stated elsewhere
                 history.add_user(prompt)
         return reader

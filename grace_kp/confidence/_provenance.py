@@ -293,9 +293,9 @@ class ProvenanceIndex:
         return f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"
 
     def _quotes(self, line: str) -> bool:
-        """Return whether some words of a line are in a result that was added before."""
-        words = normal_form(line).split()
-        for start in range(0, len(words) - _QUOTED + 1, _QUOTED_STEP):
+        """Return whether a short line, or some words of a line, are in a result that was added before."""
+        words = normal_form(line).strip("-*• ").split()
+        for start in range(0, max(1, len(words) - _QUOTED + 1), _QUOTED_STEP):
             found = self._phrase(" ".join(words[start : start + _QUOTED]), "words")
             if any(self._pieces[number].kind == "text" for number, _, _ in found):
                 return True
@@ -379,7 +379,7 @@ class ProvenanceIndex:
     def _places(self, tool: str, value: str, shape: Shape) -> list[_Sighting]:
         found: list[_Sighting] = []
         if path := self._schemas.get(tool, {}).get(value):
-            found.append((Place("schema", -1, tool, path), _Piece("schema", tool, -1, 0, value)))
+            found.append((Place("schema", -1, tool, path), _Piece("schema", "", -1, 0, value)))
         for number, start, end in sorted(set(islice(self._occurrences(value, shape), MAX_FOUND))):
             piece = self._pieces[number]
             kind, name = piece.kind, ""
@@ -453,15 +453,15 @@ class ProvenanceIndex:
         suspects = [(place, piece) for place, piece in found if place.beside]
         if shape == "common" or not suspects:
             return None
-        suspect, first = suspects[0]
+        suspect, first = min(suspects, key=lambda sighting: sighting[1].order)
         orders = {piece.order for _, piece in suspects}
         first_use = min((piece.order for place, piece in found if place.kind == "argument"), default=self._order + 1)
         # What the agent passed before the instruction came does not follow from it.
         is_evident = first_use < first.order
         for place, piece in found:
-            # The user may repeat what an instruction put before them, a result what the agent passed itself, and
-            # whoever wrote the instruction may have written the value elsewhere in the same result.
-            latest = first.order if place.kind == "user" else first_use
+            # The user, and a text that the program composes, may repeat what an instruction put before them, a tool what the agent
+            # passed itself, and whoever wrote the instruction may have written the value elsewhere in the same result.
+            latest = first_use if piece.tool else first.order
             is_evident |= piece.order < latest and piece.order not in orders and place.kind not in _OWN
         return None if is_evident else ActionAlarm("beside", path, suspect.tool, suspect.beside, is_part)
 

@@ -187,6 +187,10 @@ class GateScope(Protocol):
         """Whether assessing may wait for a model, and must not block an event loop."""
 
     @property
+    def judges_actions(self) -> bool:
+        """Whether assessing reads what the agent has seen, which takes as long as looking for alarms."""
+
+    @property
     def ledger(self) -> Ledger: ...
 
     @property

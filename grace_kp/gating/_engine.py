@@ -147,7 +147,9 @@ def _decision(case: GatedCall) -> Steps[Decision]:
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
     case.ledger_entry = None  # not a request whose reviewer wanted a new decision
-    looks = bool(case.policy.alarms)  # which may take long, off the event loop, while other tasks change the arguments
+    looks = (
+        bool(case.policy.alarms) or case.scope.judges_actions
+    )  # which may take long, off the event loop, while other tasks change the arguments
     before = _lasting_digest(case, ordered=True) if looks else ""
     assessed = yield Work(lambda: case.scope.assess(case), blocks=case.scope.waits or looks)
     if looks and before != _lasting_digest(case, ordered=True):

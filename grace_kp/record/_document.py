@@ -156,9 +156,15 @@ class Documents:
 
     def _begin_grace(self, run: Run, builder: StepBuilder, status: str, links: dict[str, Any]) -> dict[str, Any]:
         """Return the part of `grace` that an open run has, too."""
-        grace = {"status": status, "name": builder.redactor.text(run.name, is_counted=False), "calls": builder.calls}
+        grace: dict[str, Any] = {
+            "status": status,
+            "name": builder.redactor.text(run.name, is_counted=False),
+            "calls": builder.calls,
+        }
         grace.update(links)
         grace.update(attributes_of(run, self.clean, self.clean_all))
+        if run.objective_is_document or ((run.earlier or {}).get("grace") or {}).get("objective_is_document"):
+            grace["objective_is_document"] = True
         if run.facts:
             grace[run.framework] = self.clean_all(render(run.facts))
         if builder.model_calls:

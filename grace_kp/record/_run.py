@@ -64,7 +64,7 @@ class Recorder:
 
     __slots__ = (
         "adapters", "asked", "capture_input", "capture_output", "clock", "domain", "drain", "draws_early", "enabled",
-        "ended", "generation", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
+        "ended", "generation", "is_gated", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
         "stray_since", "wall_clock",
     )  # fmt: skip
 
@@ -90,6 +90,8 @@ class Recorder:
         self.enabled = settings.enabled
         self.capture_input, self.capture_output = settings.capture_input, settings.capture_output
         self.open_runs: set[Run] = set()
+        self.is_gated = False
+        """Whether there are gates, which may ask what runs have seen."""
         self.lock = threading.RLock()
         """Held while the id or the attributes of a run change; a signal handler may ask for them meanwhile."""
         self.stray_since = 0
@@ -193,7 +195,7 @@ class Run:
     __slots__ = (
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "checks", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
-        "name", "node", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "preamble", "prepared",
+        "name", "node", "number", "objective", "objective_is_document", "open", "own_confidence", "own_success", "owner", "pause", "pending", "preamble", "prepared",
         "reading", "refusal", "result", "resumes", "returned", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
         "troubles_before", "usage", "via", "via_trace",
     )  # fmt: skip
@@ -211,6 +213,8 @@ class Run:
         self.owner = owner
         self.spec = spec
         self.name, self.objective, self.domain = name, objective, domain
+        self.objective_is_document = False
+        """Whether it is, or quotes, the value of what is named like a document; see `is_document`."""
         self.via = via
         self.via_trace: str | None = None
         self.events: list[Event] = []
@@ -261,8 +265,11 @@ class Run:
         """How far gates have read its events."""
         self.sight: Any = None
         """What gates have read of what the agent has seen; for a nested run that has ended, the events that they may still read."""
-        self.preamble: list[Any] | None = None
-        """What the model was told apart from the events: instructions, and functions that read messages; see `_sight`."""
+        self.preamble: list[tuple[int, Any]] | None = None
+        """What the model was told apart from the events: instructions, and functions that read messages; see `_sight`.
+
+        Each has the number of events before it; -1 before everything else, also before the part that a resumed run continues.
+        """
         self.sealed: list[dict[str, Any]] | None = None  # entries of gates, also of runs inside
         self._id: str | None = None
         self.max_text = owner.max_text
@@ -302,12 +309,18 @@ class Run:
             self.earlier = earlier
             grace = earlier.get("grace") or {}
             previous = getattr(self.resumes, "previous", None)
-            self.preamble = [*(getattr(previous, "preamble", None) or ()), *(self.preamble or ())]
+            earlier_words = getattr(previous, "preamble", None) or ()
+            self.preamble = [*((min(at, 0), words) for at, words in earlier_words), *(self.preamble or ())]
             self.missing += tuple(map(str, grace.get("evidence_gaps") or ()))
             self.dropped += grace.get("dropped_steps") or 0
         else:
             self.missing += (LOST,)
         self.resumes = None  # last, because other threads wait for the earlier part until then
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether it continues a suspended run, found or not."""
+        return self.resumes is not None or self.earlier is not None or LOST in self.missing
 
     @property
     def journaled_id(self) -> str | None:
@@ -359,7 +372,7 @@ class Run:
         Gates then know the values in it: they are the author's words. It is not recorded. Pass no text with documents or with results of
         tools in it, and none that a user wrote.
         """
-        self.preamble = [*(self.preamble or ()), render_text(text, MAX_INSTRUCTIONS)]
+        self.preamble = [*(self.preamble or ()), (len(self.events) or -1, render_text(text, MAX_INSTRUCTIONS))]
 
     def _say(self, kind: type[Note], verb: str, text: object) -> None:
         if not self.open:

@@ -12,12 +12,16 @@ from grace_kp.record._evidence import lost_evidence, root_of, survey_of
 from grace_kp.record._guard import attempt
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from grace_kp.confidence import ActionHistory
-    from grace_kp.record._run import Run
+    from grace_kp.record._run import Event, Run
     from grace_kp.record._steps import LiveReader
 
-MAX_KEPT = 20_000
-"""Events of nested runs that have ended which the outermost run keeps until a gate asks."""
+MAX_KEPT, MAX_KEPT_TEXT = 20_000, 4_000_000
+"""Events of nested runs that have ended which the outermost run keeps until a gate asks, and characters in them; as many as are indexed."""
+PER_TEXT = 100
+"""What a text costs beside its characters."""
 LOST = "what a run inside or around this one recorded was released before a gate asked"
 STREAMS = "a tool has not yet returned all that it yields"
 UNREAD = "what the run has seen could not be read"
@@ -40,7 +44,8 @@ def history_of(run: Run | None) -> ActionHistory | None:
             sight.history = ActionHistory()
         history = sight.history
     with history.lock:
-        sight.kept, sight.streams = 0, False
+        sight.kept = sight.kept_text = 0
+        sight.streams = False
         if not attempt("reading what a run has seen", lambda: sight.read(root, history)):
             history.index.add_gap(UNREAD)
         history.index.gaps.pop(STREAMS, None)
@@ -60,8 +65,7 @@ def keep_events(run: Run) -> None:
         if run.sight is not None:
             if run.events and not isinstance(run.sight, list | str):
                 run.sight.events = run.events
-        elif sight.kept + len(run.events) <= MAX_KEPT:
-            sight.kept += len(run.events)
+        elif run.owner.is_gated and sight.keep(run.events):
             run.sight = run.events
         else:
             run.sight = LOST
@@ -77,17 +81,29 @@ def _sight_of(root: Run) -> Sight:
 class Sight:
     """The history of a tree of runs. Its outermost run keeps it."""
 
-    __slots__ = ("generation", "history", "is_lost", "kept", "reader", "streams")
+    __slots__ = ("generation", "history", "is_lost", "kept", "kept_text", "reader", "streams")
 
     def __init__(self, generation: int, *, is_lost: bool) -> None:
         self.generation, self.is_lost = generation, is_lost
         self.history: ActionHistory | None = None
         self.streams = False
         """Whether a tool had yielded only a part of its result when the history was last read."""
-        self.kept = 0
-        """Number of events that nested runs keep."""
+        self.kept = self.kept_text = 0
+        """Number of events that nested runs keep, and of characters in them."""
         self.reader: LiveReader | None = None
         """That of the outermost run."""
+
+    def keep(self, events: Sequence[Event]) -> bool:
+        """Count events that are to be kept; return whether they are few and short enough."""
+        from grace_kp.record._steps import texts_of
+
+        texts: list[str] = []
+        if self.kept + len(events) <= MAX_KEPT:
+            texts_of(events, texts)
+        number, size = self.kept + len(events), self.kept_text + sum(PER_TEXT + len(text) for text in texts)
+        if is_kept := number <= MAX_KEPT and size <= MAX_KEPT_TEXT:
+            self.kept, self.kept_text = number, size
+        return is_kept
 
     def read(self, run: Run, history: ActionHistory) -> bool:
         """Read what is new in a run and in those inside it; return True."""

@@ -41,8 +41,8 @@ class Spec:
     """The description of a recorded function."""
 
     __slots__ = (
-        "attributes", "bound", "can_await", "domain", "failed", "injected", "kind", "looks", "mask", "name", "objective", "positional", "scores", "searches",
-        "var_keyword", "var_positional",
+        "attributes", "bound", "can_await", "domain", "failed", "has_documents", "injected", "kind", "looks", "mask", "name",
+        "objective", "positional", "scores", "searches", "var_keyword", "var_positional",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +80,8 @@ class Spec:
         """Parameters that a framework fills in. They are not recorded."""
         self.mask = mask_of(function, (*sealed, *self.injected))
         """Replaces the sealed arguments of a call; None where none are sealed."""
+        self.has_documents = False
+        """Whether a parameter is named like a document."""
         self.can_await = False
         """Whether a coroutine awaits at the end of the run until it is stored, so that nothing blocks its event loop."""
         if function is not None:
@@ -92,6 +94,7 @@ class Spec:
             return  # some builtins have no signature; their arguments are named by position
         by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self.positional = tuple(item.name for item in parameters if item.kind in by_position)
+        self.has_documents = any(self.is_document(item.name) for item in parameters)
         for item in parameters:
             if item.kind is inspect.Parameter.VAR_POSITIONAL:
                 self.var_positional = item.name
@@ -136,6 +139,25 @@ class Spec:
         shown = [to_text(render(value, 80)) for value in args]
         shown += [f"{key}={to_text(render(value, 80))}" for key, value in kwargs.items()]
         return cut(f"{self.name}({', '.join(cut(text, 80) for text in shown)})", limit)
+
+    def takes_document(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> bool:
+        """Return whether the objective of a run is, or its template quotes, the value of a parameter that is named like a document."""
+        if self.objective is not None:
+            return isinstance(self.objective, str) and any(
+                map(self.is_document, re.findall(r"\{(\w+)", self.objective))
+            )
+        texts = (name for name, value in self.bind(args, kwargs).items() if isinstance(value, str) and str.strip(value))
+        return self.is_document(next(texts, ""))
+
+    @staticmethod
+    def is_document(name: str) -> bool:
+        """Return whether a name is that of a document, such as `incoming_mail`, rather than of what a user wishes."""
+        return _DOCUMENT.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).casefold()) is not None
+
+
+_DOCUMENT = re.compile(
+    r"(?<![^\W\d_])(?:articles?|attachments?|body|contents?|docs?|documents?|e?mails?|html|letters?|markdown|ticket|transcript|webpage)(?![^\W\d_])"
+)
 
 
 def _fill_objective(objective: str | Callable[..., Any], named: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ JSON, bounded, and without secrets.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._host import CLOSED, SUSPENDED
@@ -390,12 +391,14 @@ class LiveReader(StepBuilder):
             first = first.via.run
         is_agent = first.via is None and first.spec.kind == AGENT and first.via_trace is None
         objective = first.objective if first.earlier is None else first.earlier["task"]["objective"]
-        self.objective = objective if is_agent else None
-        """That of the outermost run; None for a nested run before which an agent may have seen something."""
+        grace = {} if first.earlier is None else first.earlier.get("grace") or {}
+        is_document = first.objective_is_document or grace.get("objective_is_document") is True
+        self.objective = None if not is_agent else "" if is_document else objective
+        """That of the outermost run; None for a nested run before which an agent may have seen something, empty for a document."""
         if run.via is None:
-            history.add_objective(objective, run.name, is_agent=is_agent)
+            history.add_objective(objective, run.name, is_agent=is_agent, is_document=is_document)
         if run.earlier is not None and not run.preamble and (run.earlier.get("grace") or {}).get("model_calls"):
-            history.index.add_gap(UNTOLD)
+            history.index.add_gap(UNTOLD, hides_results=False)
         self.preamble = self.forgotten = 0
         self.order = history.index.mark()
         """The place of what the agent was told first."""
@@ -403,15 +406,20 @@ class LiveReader(StepBuilder):
     def advance_in(self, run: Run) -> None:
         """Read what is new in its run."""
         events = run.events if self.events is None else self.events
-        for event in events[self._position :]:
-            self._position += 1
-            self._take(event)
-            if isinstance(event, Call):
-                self.begun[f"c{self.number(event)}"] = event
         before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
-        self.history.index.at = None
-        returned = lambda name: render(run.returned[name], MAX_RETURNED)  # noqa: E731
-        self.reading.read(self.steps, self.calls, [*before, *run.decisions], self._inside, returned)
+        decisions, index = [*before, *run.decisions], self.history.index
+        index.at = None
+        for at, words in (run.preamble or [])[self.preamble :]:
+            self.preamble += 1
+            if at >= 0:
+                self._read(run, events[self._position : at], decisions, is_all=False)
+            if isinstance(words, str):
+                index.at = self.order
+                index.add_policy(words)
+            else:
+                words(index, self.objective, None if at < 0 else self.order, is_stored=run.earlier is not None)
+            index.at = None
+        self._read(run, events[self._position :], decisions)
         run.returned.clear()
         for step in self.steps[self.forgotten :]:  # what the index holds is not held twice
             step.pop("content", None)
@@ -427,14 +435,20 @@ class LiveReader(StepBuilder):
                 del self.begun[name]
         if self.events and not self.begun:
             self.events = []
-        self.history.index.at = self.order
-        for words in (run.preamble or [])[self.preamble :]:
-            self.preamble += 1
-            if isinstance(words, str):
-                self.history.index.add_policy(words)
-            else:
-                words(self.history.index, self.objective)
-        self.history.index.at = None
+
+    def _read(
+        self, run: Run, events: Iterable[Event], decisions: list[Mapping[str, Any]], *, is_all: bool = True
+    ) -> None:
+        """Read the next events, and the decisions among them."""
+        for event in events:
+            self._position += 1
+            self._take(event)
+            if isinstance(event, Call):
+                self.begun[f"c{self.number(event)}"] = event
+        number = len(self.steps)
+        due = decisions if is_all else itertools.takewhile(lambda entry: entry.get("step", number) <= number, decisions)
+        returned = lambda name: render(run.returned[name], MAX_RETURNED)  # noqa: E731
+        self.reading.read(self.steps, self.calls, [*due], self._inside, returned)
 
     def _inside(self, entry: Mapping[str, Any]) -> bool | None:
         call = self.begun.get(entry["call_id"])

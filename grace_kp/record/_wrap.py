@@ -573,9 +573,12 @@ def open_run(
     if around is not None and around.open and len(around.events) < around.owner.max_events:
         parent = here if isinstance(here, Call) else None
         via = Call(around, spec, parent, *_render_arguments(around, args, kwargs))
+    is_stated = objective is not None
     if objective is None:
         objective = spec.objective_of(args, kwargs, owner.max_text) if owner.capture_input else spec.name
     run = Run(owner, spec, spec.name, objective, spec.domain or owner.domain, via)  # names would cost a dict
+    if spec.has_documents and not is_stated:
+        run.objective_is_document = spec.takes_document(args, kwargs)
     run.number = number = next(ORDER)
     if FIRST.number == 0:
         FIRST.number = number

@@ -269,6 +269,11 @@ class Scope:
         return reads or self._judge != "never" or (self._run is not None and self._run.lacks_past)
 
     @property
+    def judges_actions(self) -> bool:
+        """Whether assessing reads what the agent has seen, also where no alarm is looked for."""
+        return self._gates.profiles.judges_actions
+
+    @property
     def ledger(self) -> Ledger:
         """Where it is kept that an action runs."""
         return self._gates.ledger

@@ -194,6 +194,7 @@ class Grace(Front, Resident):
             from grace_kp.runtime._gates import Gates, LazyInbox
 
             settings, profiles = self.settings, self._profiles.get()
+            self.recorder.is_gated = True
             with self._lock:  # two ledgers would let one action run twice
                 if self._made_gates is None:
                     self._made_gates = Gates(
@@ -273,6 +274,8 @@ class Grace(Front, Resident):
         writer = self._writer
         if self._scorers is not None:
             self._scorers.expect(run.id)
+        if run.via is not None and not self.recorder.is_gated:
+            self.recorder.is_gated = bool(self._defined.names())
         run.stored = writer.submit(run, can_await=run.spec.can_await)
         if run.capture is not None or writer.pipeline.collectors:
             self._drain()

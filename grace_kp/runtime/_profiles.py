@@ -408,6 +408,11 @@ class ProfileSet:
         """Whether a profile judges runs before an action, and needs more of them than the names that it compares."""
         return any(each.learned is not None and each.action is None for each in self.in_use)
 
+    @property
+    def judges_actions(self) -> bool:
+        """Whether a profile judges single actions, by what the agent has seen before."""
+        return any(each.action is not None for each in self.in_use)
+
     def before_action(
         self,
         action: str,
@@ -424,7 +429,7 @@ class ProfileSet:
         gaps, has_own_thresholds = rules.gaps, rules.policy.thresholds is not None
         if found is not None and known.evaluation is not None:
             found["grace"]["evaluation"] = copy_json(known.evaluation)
-        if any(each.action is not None for each in self.in_use):
+        if self.judges_actions:
             seen = None if found is None else attempt("what is known of an action", features)
             known = replace(known, action=seen and replace(seen, model=model_of(found or {})))
         measured, basis = self.main.before_action(found, known)

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import random
+import threading
 
 import pytest
 
@@ -14,7 +15,7 @@ import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.calibrate._actions import recorded_features
 from grace_kp.gating.reviewers import Page, Question
-from grace_kp.record import Documents
+from grace_kp.record import Documents, history_of
 from grace_kp.testing import ScriptedJudge, ScriptedReviewer, capture
 from grace_kp.testing import make_grace as make_runtime
 from tests.calibrate.examples import drawn_runs
@@ -537,6 +538,30 @@ def test_an_action_is_judged_without_building_the_document_of_its_run(judging, m
     monkeypatch.setattr(Documents, "build_open", fail)
     (decision,) = pay_bills(make_grace(profile=judging), 12).decisions
     assert ("silent", ()) == (decision.level.value, decision.evidence_gaps)
+
+
+async def test_what_the_agent_has_seen_is_read_off_the_event_loop(judging, monkeypatch):
+    """Also by a gate that looks for no alarms, and arguments that change meanwhile do not run."""
+    grace, readers, bill, paid = make_grace(profile=judging), [], {"amount": 12}, []
+
+    def read(run, read=history_of):
+        readers.append(threading.current_thread())
+        bill["amount"] = 987_654
+        return read(run)
+
+    monkeypatch.setattr("grace_kp.runtime._gates.history_of", read)
+
+    @grace.gate(name="pay")
+    async def pay(bill):
+        paid.append(bill)
+
+    with grace.run("Pay my bills"):
+        grace.thought("which?")
+        with pytest.raises(gk.ActionCancelled):
+            await pay(bill)
+    assert readers
+    assert threading.current_thread() not in readers
+    assert paid == []
 
 
 def test_a_rate_counts_as_measured_and_says_what_it_is(judging):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 from grace_kp.confidence import UNKNOWN, checked_scores
-from grace_kp.integrations.langchain._messages import question_of, read_messages
+from grace_kp.integrations.langchain._messages import digests_in, question_of, read_messages
 from grace_kp.record import CURRENT, Call, Pause, Run, Spec, find_frame
 from grace_kp.trace import cut, render, to_text
 
@@ -88,6 +88,8 @@ class Frame:
     place: str | None = None
     places: set[str] | None = None
     quiet: bool = False
+    digests: tuple[bytes, ...] = ()
+    """For the root of a thread, digests of what its user has written, as far as this process knows."""
     raised: tuple[BaseException, ...] = ()
     """Exceptions inside a node or run that the trace holds already."""
     start: int = 0
@@ -241,15 +243,14 @@ def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
 def keep_messages(run: Run, messages: Sequence[Any], frame: Frame | None) -> None:
     """Keep the messages that a model is sent first in a run, and instructions that it is sent later, for the gates of the run."""
     known, head = run.preamble or [], getattr(messages[0], "content", messages[0]) if messages else None
-    heads = [getattr(first := each.args[0][0], "content", first) for each in known if isinstance(each, partial)]
+    heads = [getattr(first := each.args[0][0], "content", first) for _, each in known if isinstance(each, partial)]
     if head is None or head in heads or len(heads) >= MAX_HEADS:
         return
     while frame is not None and frame.parent is not None:
         frame = frame.parent
-    run.preamble = [
-        *known,
-        partial(read_messages, messages[:1] if heads else [*messages], getattr(frame, "inputs", None)),
-    ]
+    digests, at = () if frame is None else frame.digests or digests_in(frame.inputs), len(run.events)
+    words = partial(read_messages, messages[:1] if heads else [*messages], digests, is_head=bool(heads))
+    run.preamble = [*known, (at if at or heads or run.is_resumed else -1, words)]
 
 
 MAX_HEADS = 8

@@ -53,7 +53,13 @@ from grace_kp.integrations.langchain._frames import (
     unwatch,
     watch_task,
 )
-from grace_kp.integrations.langchain._messages import answer_of, proposed_by, question_of
+from grace_kp.integrations.langchain._messages import (
+    answer_of,
+    digests_in,
+    is_question_document,
+    proposed_by,
+    question_of,
+)
 from grace_kp.integrations.langchain._results import (
     Unreported,
     close_tool,
@@ -96,7 +102,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
 
 NODE = "graph:step:"
-MAX_TOKENS = 4_096
+MAX_TOKENS, MAX_DIGESTS = 4_096, 256
 
 
 class Tracker:
@@ -107,6 +113,8 @@ class Tracker:
         self.frames: dict[int, Frame] = {}
         self.spec = Specs()
         self.suspensions = Suspensions(recorder)
+        self.digests: dict[str, tuple[bytes, ...]] = {}
+        """By thread, digests of the messages that its user wrote to runs of this process; at most `MAX_DIGESTS` of each."""
         self.unreported = Unreported(self.spec)
 
     @classmethod
@@ -140,6 +148,12 @@ class Tracker:
             return None
         frame = self.keep(key, Chain(None, run, name, inputs, None))
         frame.own, frame.quiet = run, quiet
+        if thread is not None and self.recorder.is_gated:
+            known = (*self.digests.pop(str(thread), ()), *digests_in(inputs))
+            self.digests[str(thread)] = frame.digests = known[-MAX_DIGESTS:]
+            while len(self.digests) > MAX_DIGESTS:
+                self.digests.pop(next(iter(self.digests)), None)
+        run.objective_is_document = is_question_document(inputs)
         frame.thread = None if thread is None else str(thread)
         run.framework = "langchain"
         run.facts = {} if frame.thread is None else {"thread_id": frame.thread}
@@ -494,7 +508,8 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             return
         if parent is not None and parent.quiet:
             tracker.announce(parent)
-        keep_messages(inside.run, flat, parent)
+        if isinstance(inside, Run):  # a model that a tool calls is not the agent's
+            keep_messages(inside, flat, parent)
         tracker.keep(key, Chain(parent, inside, model, None, metadata.get(PLACE))).tokens = []
 
     @shielded

@@ -5,11 +5,12 @@ This code runs in the agent's thread. It only reads, and stops at the first matc
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record import reported_failure
+from grace_kp.record import Spec, reported_failure
 from grace_kp.trace import stored_fields
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def question_of(inputs: object) -> str | None:
         messages = inputs.get("messages")
         if messages:
             return question_of(messages)
-        values = (inputs.get(name) for name in (*QUESTIONS, *inputs))
-        return next((value for value in values if isinstance(value, str) and value), None)
+        name = _key_of_question(inputs)
+        return None if name is None else str(inputs[name])
     if isinstance(inputs, list | tuple):
         if len(inputs) == 2 and isinstance(inputs[0], str) and inputs[0] in _HUMAN and isinstance(inputs[1], str):
             return inputs[1]
@@ -50,6 +51,16 @@ def question_of(inputs: object) -> str | None:
         return text
     has_fields = hasattr(inputs, "__dict__") and not callable(inputs)  # such as a state that is a dataclass
     return question_of(dict(vars(inputs)) if has_fields else {})
+
+
+def _key_of_question(inputs: Mapping[str, Any]) -> str | None:
+    return next((name for name in (*QUESTIONS, *inputs) if isinstance(value := inputs.get(name), str) and value), None)
+
+
+def is_question_document(inputs: object) -> bool:
+    """Return whether the question in the input of a chain or graph is the value of a key that is named like a document."""
+    fields = inputs if isinstance(inputs, Mapping) else getattr(inputs, "__dict__", {})
+    return not fields.get("messages") and Spec.is_document(str(_key_of_question(fields) or ""))
 
 
 def answer_of(outputs: object) -> Any:
@@ -103,34 +114,63 @@ def reply_of(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
     return "\n".join(text for text in texts if text), usage, model or output.get("model_name")
 
 
-def read_messages(messages: Sequence[Any], inputs: object, index: ProvenanceIndex, objective: str | None) -> None:
-    """Add to an index what a model was sent before an agent did anything: instructions, and earlier turns of a conversation.
-
-    A message in the role of a user may hold documents. It is a person's words if it is in `inputs`, the input of the outermost run, or if it
-    is the objective of that run, which is None for a nested one.
-    """
+def digests_in(inputs: object) -> list[bytes]:
+    """Return digests of what a user wrote in the input of a chain or graph."""
     listed = inputs.get("messages", inputs) if isinstance(inputs, Mapping) else inputs
-    stated = {_text_if(each, _HUMAN) for each in (listed if isinstance(listed, list | tuple) else [listed])}
-    for message in messages:
+    texts = (_text_if(each, _HUMAN) for each in (listed if isinstance(listed, list | tuple) else [listed]))
+    return [_digest(text) for text in texts if text]
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def read_messages(
+    messages: Sequence[Any], digests: Collection[bytes], index: ProvenanceIndex, objective: str | None, order: int | None,
+    *, is_stored: bool, is_head: bool = False,
+) -> None:  # fmt: skip
+    """Add to an index what a model was sent: instructions, and earlier turns of a conversation.
+
+    A message in the role of a user may hold documents. It is a person's words if the input of the outermost run, or of an earlier one of the
+    same thread, holds it, by its `digests`, or if it is the objective of that run, which is None for a nested one.
+
+    Without an `order`, the agent had done nothing before. With one, it is the place of the turns before the run. What follows the user's last
+    message is then this run's own: its calls were recorded, and its results too where `is_stored`. Instructions are seen now, as is a
+    head: the first message of a later call.
+    """
+    texts = [_text_if(each, None) or "" for each in messages]
+    is_users = [
+        _text_if(each, _HUMAN) == text != "" and (text == objective or _digest(text) in digests)
+        for each, text in zip(messages, texts, strict=True)
+    ]
+    last = max((number for number, each in enumerate(is_users) if each), default=-1)
+    failed = {fields_of(each).get("tool_call_id") for each in messages if tool_result(each)[1] is not None} - {None}
+    for number, (message, text) in enumerate(zip(messages, texts, strict=True)):
         fields = fields_of(message)
-        role, text, content = fields.get("type"), _text_if(message, None) or "", fields.get("content")
+        role, content = fields.get("type"), fields.get("content")
         is_whole = not isinstance(content, list) or all(map(_is_text, content))
+        index.at = None if is_head or role == "system" else order
+        is_own = order is not None and not is_head and number > last
+        if is_own and (role == "ai" or (is_stored and role != "system")):
+            continue
         if role == "ai":
             for call in fields.get("tool_calls") or ():
-                index.add_call(str(call.get("name")), call.get("args"))
+                has_succeeded = False if call.get("id") in failed else None
+                index.add_call(str(call.get("name")), call.get("args"), has_succeeded=has_succeeded)
         elif role == "system":
             if objective is not None:
                 index.add_policy(text, is_complete=is_whole)
             else:
-                index.add_gap("the instructions of a nested agent are not known")
+                index.add_gap("the instructions of a nested agent are not known", hides_results=False)
         elif role != "human":
-            index.add_result(str(fields.get("name") or ""), text, is_complete=is_whole)
+            has_failed = fields.get("tool_call_id") in failed
+            index.add_result(str(fields.get("name") or ""), text, has_failed=has_failed, is_complete=is_whole)
         elif objective is None:
             continue  # what another agent wrote
-        elif text == objective or text in stated:
+        elif is_users[number]:
             index.add_user(text, is_complete=is_whole)
         elif fields.get("id"):  # of the state of a graph
-            index.add_gap("earlier messages of this conversation are not known as a user's words")
+            index.add_gap("earlier messages of this conversation are not known as a user's words", hides_results=False)
         else:
             index.add_result("", text, is_complete=is_whole)
 

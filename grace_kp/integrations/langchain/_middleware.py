@@ -116,6 +116,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             for name in self._gates.names:
                 existing.policies.for_action(name, self._gates.entry_for(name))
         GatedTools.of(grace.recorder).add(self.needs_decision)
+        grace.recorder.is_gated = True
 
     def policy_for(self, tool: str) -> Policy | None:
         """Return the policy of a tool; None where the tool is not gated."""
@@ -168,8 +169,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         """`wrap_model_call` for async agents."""
         await _off_loop(field_of(request.state, STATE) and _must_look_up(), self._begin_turn, request)
         response = await handler(request)
-        is_slow = self._alarms or self.judge != "never" or _must_look_up()
-        return await _off_loop(is_slow, self._decide, request, response)
+        return await asyncio.to_thread(self._decide, request, response)  # it may read all that the agent has seen
 
     def _begin_turn(self, request: Any) -> None:
         cancel_answered(field_of(request.state, STATE) or {}, messages_of(request.state))
