@@ -112,7 +112,7 @@ def actions_of(run: dict[str, Any]) -> Iterator[Action]:
         calls = [(call["id"], call["function"]["name"], arguments_of(call)) for call in message.get("tool_calls") or []]
         for place, (_, tool, arguments) in enumerate(calls):
             if entry := labelled.get((step, place)):
-                found = history.features(tool, arguments, parallel=len(calls))
+                found = history.features(tool, arguments)
                 is_injected = entry["why"] == INJECTED
                 yield Action(
                     source_of(run), run["domain"], run["task_id"], entry["right"], is_injected, found, run, step

@@ -23,7 +23,15 @@ from grace_kp.approvals._digest import (
     secret_parameters,
     without_texts,
 )
-from grace_kp.approvals._record import WAITER, RequestRecord, new_record, read_record, record_of, texts_in_sealed
+from grace_kp.approvals._record import (
+    WAITER,
+    RequestRecord,
+    contents_at,
+    new_record,
+    read_record,
+    record_of,
+    texts_in_sealed,
+)
 from grace_kp.approvals._request import ENTITLING, OPEN, Actor, ApprovalState, person
 from grace_kp.approvals._standing import all_standing, end, give_back, reserve_use, use
 from grace_kp.approvals._tables import RowQuery
@@ -118,9 +126,12 @@ def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str
             f"{names}, so that this call may be another one; wait for its end",
             approval_id=record.id,
         )
-    needs_person = new.level == InterventionLevel.ESCALATE.value or new.facts.get("alarms")
-    if record.state in ENTITLING and record.data["standing"] and needs_person:
-        note = "a later call of this operation is at level escalate or raised an alarm; no standing approval covers it"
+    note = ""
+    if record.state in ENTITLING and record.data["standing"] and new.level == InterventionLevel.ESCALATE.value:
+        note = "a later call of this operation is at level escalate; no standing approval covers it"
+    elif record.state is not _S.CLAIMED and not _shows_alarms(tx, record, new):
+        note = "a later call of this operation raised an alarm that this request does not show"
+    if note:
         close(tx, record, _S.CANCELLED, "withdrawn", actor=_gate(), verb="join", note=note)
         return None
     _check_user(record, new)
@@ -158,6 +169,11 @@ def _asks_the_same(tx: Transaction, record: RequestRecord, new: ApprovalRequest,
         return has_digest(asked, new.action, new.version, unsealed, leave_out=new.not_covered, secret=tx.secret)
     except ValueError:  # that key is not here
         return False
+
+
+def _shows_alarms(tx: Transaction, record: RequestRecord, new: ApprovalRequest) -> bool:
+    facts = (contents_at(tx.writes, record.data["request"]) or {}).get("facts") or {}
+    return all(alarm in facts.get("alarms", ()) for alarm in new.facts.get("alarms") or ())
 
 
 def _check_user(record: RequestRecord, new: ApprovalRequest) -> None:

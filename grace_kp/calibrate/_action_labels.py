@@ -247,7 +247,6 @@ def _trace_of(run: FileRun | InvalidRecord) -> ReasoningTrace | InvalidRecord:
         with suppress(TypeError, ValueError):  # a model may write anything
             arguments = json.loads(arguments)
         stated = {"outcome": "executed" if call.status == "ok" else "failed", "step": call.tool_call}
-        stated["parallel"] = begins[entry["message"] + 1] - begins[entry["message"]]
         stated["arguments"] = arguments if isinstance(arguments, dict) else {}
         decisions.append({"id": f"action-{number}", "action": call.name, **stated})
         if (right := entry.get("right")) is not None:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 MODELLED = (
     "beside", "unnamed_target", "not_user", "unnamed", "retries", "tool_errors", "errors", "actions", "since_user", "argument_length",
-    "schema_errors", "confirmed", "user_length", "amount",
+    "confirmed", "user_length", "amount",
 )  # fmt: skip
 """Features of the regression. The reads before an action are left out, because an agent can be led to pad with them; the others, because on
 recorded actions they predicted other tasks no better, or worse (`benchmarks/action_confidence.py`)."""
@@ -75,8 +75,6 @@ SHRINK = 10.0
 CONTEXT = 2.0
 """Spread of the intercepts of the agent's models before any label, in units of that of the other weights."""
 MAX_SHOWN = 3
-MAX_PARALLEL = 10_000
-"""A trace that states so many calls at once states nonsense."""
 NO_ARGUMENTS = (
     "the step and the arguments of the action are not recorded as a whole, so nothing is known of where they come from"
 )
@@ -443,9 +441,7 @@ def recorded_features(run: RecordedRun | Mapping[str, Any], action: str | int) -
     for place, entry in enumerate(entries):
         for record in read_decisions([entry]) if action in (place, as_mapping(entry).get("id")) else ():
             if record.step is not None and not record.hidden and isinstance(entry.get("arguments"), Mapping):
-                calls = entry.get("parallel")
-                parallel = calls if type(calls) is int and 0 < calls < MAX_PARALLEL else 1
-                return run.before(record.step, place).features(record.action, dict(record.arguments), parallel=parallel)
+                return run.before(record.step, place).features(record.action, dict(record.arguments))
     raise ValueError(
         f"the run {brief(document.get('id'))} has no action {action!r:.80} whose arguments are recorded as a whole; it has {len(entries):,}, "
         "numbered from 0"

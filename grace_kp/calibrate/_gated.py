@@ -114,7 +114,7 @@ def _gated_action(entry: object, place: int) -> RecordedAction | str:
     if not _are_strings(gaps):
         gaps = [UNREADABLE_GAP]
     alarms = read_alarms(entry.get("alarms"))
-    if alarms is None or alarms:
+    if alarms:
         at_least = InterventionLevel.CONFIRM.at_least(at_least or InterventionLevel.CONFIRM)
     profile_gaps: Any = entry.get("profile_gaps")
     return RecordedAction(
@@ -127,7 +127,7 @@ def _gated_action(entry: object, place: int) -> RecordedAction | str:
         gaps=tuple(gaps),
         profile_gaps=frozenset(profile_gaps if _are_strings(profile_gaps) else ()),
         at_least=at_least,
-        alarms=alarms or (),
+        alarms=alarms,
         step=record.step if record.step is not None and record.step >= 0 else None,
         basis=Basis.from_facts(entry),
     )

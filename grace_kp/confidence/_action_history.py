@@ -113,7 +113,7 @@ class ActionHistory:
         else:
             if is_agent and is_document:
                 self.index.add_result("", text)
-            self.index.add_gap("the user's words are not known")
+            self.index.add_gap("the user's words are not known", hides_results=False)
 
     def add_agent(self, text: str) -> None:
         """Add a message or thought of the agent."""
@@ -136,7 +136,7 @@ class ActionHistory:
         leaves = [normal_form(leaf) for _, leaf, _ in leaves_of(arguments, [])]
         call = f"{tool} {leaves}"
         if arguments is None:
-            self.index.add_gap("the arguments of calls are not captured")
+            self.index.add_gap("the arguments of calls are not captured", hides_results=False)
             call = f"{tool} {self._steps}"
         else:
             self.index.add_call(tool, arguments, step=step, has_succeeded=has_succeeded)
@@ -166,24 +166,20 @@ class ActionHistory:
         self.index.add_result(tool, result, step=step, has_failed=has_failed, is_complete=is_complete)
         self._steps += 1
 
-    def features(
-        self, tool: str, arguments: object, *, parallel: int = 1, schema_errors: int = 0, schema: object = None
-    ) -> ActionFeatures:
+    def features(self, tool: str, arguments: object, *, schema: object = None) -> ActionFeatures:
         """Return the features of an action that is about to be made.
 
         Args:
             tool: its name.
             arguments: JSON values.
-            parallel: number of calls that the agent asked for together with this one, and this one.
-            schema_errors: number of required parameters that are missing and of unknown ones.
             schema: the JSON schema of its parameters, if the author of the program wrote it: its constants are sources of values.
         """
         with self.lock:
             if schema is not None:
                 self.index.add_schema(tool, schema)
-            return self._features(tool, arguments, parallel, schema_errors)
+            return self._features(tool, arguments)
 
-    def _features(self, tool: str, arguments: object, parallel: int, schema_errors: int) -> ActionFeatures:
+    def _features(self, tool: str, arguments: object) -> ActionFeatures:
         alarms, places = self.index.examine(tool, arguments)
         leaves = [(normal_form(leaf), is_number) for _, leaf, is_number in leaves_of(arguments, [])]
         shaped = list(zip(places, leaves, strict=False))
@@ -212,7 +208,6 @@ class ActionHistory:
             "actions": sum(self._done[name] for name in actions),
             "tool_actions": self._done[tool],
             "repeated_calls": self._repeated,
-            "parallel": parallel - 1,
             "since_user": self._since_user,
             "position": self._steps,
             "hedging": self._phrases["hedges"],
@@ -221,7 +216,6 @@ class ActionHistory:
             "message_length": self._longest,
             "argument_length": sum(len(leaf) for leaf, _ in leaves),
             "values": len(leaves),
-            "schema_errors": schema_errors,
             "user_turns": len(self._user),
             "user_length": len(user_words),
             "last_user_length": len(last),
@@ -237,6 +231,7 @@ def _names_tool(tool: str, words: set[str]) -> bool:
     return any({part, f"{part}s", part.removesuffix("s")} & words for part in parts[1:] or parts)
 
 
+_NONE_KNOWN: dict[object, object] = {}
 _FAILED = frozenset({"error", "cancelled", "exited"})
 _EXECUTED = frozenset({"executed", "executed_modified", "executed_before"})
 _GAPS = {
@@ -266,11 +261,13 @@ class RunReader:
         self._decided: set[int] = set()
 
     def read(
-        self, steps: Sequence[Entry], calls: Sequence[Entry], decisions: Sequence[Entry], inside: Callable[[Entry], bool | None]
+        self, steps: Sequence[Entry], calls: Sequence[Entry], decisions: Sequence[Entry], inside: Callable[[Entry], bool | None],
+        returned: Callable[[object], object] = _NONE_KNOWN.__getitem__,
     ) -> None:  # fmt: skip
         """Read what is new in the steps, calls and decisions of the run, in the form of a trace.
 
-        `inside` reads the run nested in a call; it returns None for a call without one, and False if that run is not known.
+        `inside` reads the run nested in a call; it returns None for a call without one, and False if that run is not known. `returned` is
+        called with the id of a decision, and returns the result of a gated function that is no tool; KeyError if it is not known.
         """
         history = self.history
         for call in calls[self._known :]:
@@ -288,7 +285,7 @@ class RunReader:
         ]
         for number in range(self._position, len(steps) + 1):
             while alone and alone[0][0] <= number:
-                self._take_action(decisions[alone[0][1]], *alone.pop(0))
+                self._take_action(decisions[alone[0][1]], *alone.pop(0), returned)
             if number < len(steps):
                 self._position = number + 1
                 self._take(steps[number], number, inside)
@@ -320,6 +317,8 @@ class RunReader:
             history.index.at = order
             history.add_call(tool, arguments, step=begun if is_first else -1, has_succeeded=succeeded)
             history.index.at = None
+            if call.get("call_id") in self._agents:
+                history.index.add_unknown(tool, text, step=place)
             text = "" if call.get("call_id") in self._agents or status == "suspended" else text
             history.add_result(tool, text, step=place, has_failed=has_failed, is_complete=is_text)
         elif kind == "thought" and step.get("role") != "user":
@@ -334,11 +333,17 @@ class RunReader:
         if found is False:
             self.history.index.add_gap("a run nested in this one is not known here")
 
-    def _take_action(self, entry: Entry, step: int, number: int) -> None:
+    def _take_action(self, entry: Entry, step: int, number: int, returned: Callable[[object], object]) -> None:
         self._decided.add(number)
         arguments = entry.get("executed_arguments", entry.get("arguments"))
-        self.history.add_call(str(entry.get("action")), arguments, step=step, has_succeeded=True)
-        self.history.index.add_gap("what a gated function returns is recorded only if it is a tool")
+        tool = str(entry.get("action"))
+        self.history.add_call(tool, arguments, step=step, has_succeeded=True)
+        try:
+            result = returned(entry.get("id"))
+        except KeyError:
+            self.history.index.add_gap("what a gated function returns is recorded only if it is a tool")
+        else:
+            self.history.index.add_result(tool, result, step=step)
 
 
 def history_of_document(

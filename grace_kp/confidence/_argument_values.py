@@ -60,6 +60,15 @@ _IDENTIFIER = re.compile(
     r"(?<![\w-])(?:#?(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[a-z_])[a-z\d]+(?:[_-][a-z\d]+)*|\d{6,})(?![\w-])"
 )
 _ID_PARAMETER = re.compile(r"(?:^|_|\b)(?:id|ids|iban|account|code|number|reference|email|url|phone)$")
+_NAMING_PARAMETER = re.compile(r"(?:^|_|\b)(?:title|subject|label|branch|slug|heading)$")
+_EVERYDAY = re.compile(
+    r"[a-z]{0,3}|0|default|primary|secondary|unknown|n/a|self|current|latest|main|master|root|home|inbox|sent|drafts?|trash|archive|auto|any|other"
+    r"|standard|basic|null|undefined|anonymous|guest|admin|system|public|private|test|personal|work|checking|savings"
+    r"|[a-z]{2,3}[-_][a-z]{2,4}|(?:utf|iso|latin|ascii|windows|cp|sha|md|base|mp|h)[-_]?\d[\d-]{0,6}|\d{1,5}x\d{1,5}|\d{1,4}\s?[a-z]{1,2}"
+    r"|\d{1,2}:\d{2}\s?[ap]m|#(?:[\da-f]{3,4}|[\da-f]{6}|[\da-f]{8})|(?:gpt|claude|gemini|llama|mistral|qwen)-?\d[\w.-]{0,20}"
+    r"|(?:python|java|node|php|ruby|es|http|ipv|web|oauth)\d[\d.]{0,4}"
+)
+"""Constants of formats and programs, and default choices, which models know without having read them."""
 _FOLD = re.compile(r"\\\n\s*\\?")
 _ESCAPE = re.compile(r"\\(?:([nrt])|([\"'\\/]))")
 """Escapes of JSON, YAML and Python, which results contain as they are."""
@@ -103,6 +112,13 @@ def shape_of(value: str, keys: tuple[str, ...] = (), *, is_number: bool = False)
     if digits or (len(value) > 3 and _IDENTIFIER.fullmatch(value)):
         return "identifier"
     return "common" if len(value) < (4 if value.isascii() else 2) or value in _CONSTANTS else "words"
+
+
+def is_everyday(value: str, keys: tuple[str, ...]) -> bool:
+    """Return whether a model may state a value in normal form without a source, though it looks like an identifier: `eur`, `utf-8`, a new title."""
+    name = next((key for key in reversed(keys) if not key.startswith("[")), "").casefold()
+    is_short = len(value) < 4 and name.endswith(("code", "account", "number"))
+    return is_short or bool(_EVERYDAY.fullmatch(value) or _NAMING_PARAMETER.search(name))
 
 
 def _is_date(value: str) -> bool:
@@ -188,8 +204,8 @@ def text_of(value: object, unread: list[str]) -> str:
         return text
 
 
-def leaves_of(value: object, unread: list[str]) -> Iterator[tuple[tuple[str, ...], str, bool]]:
-    """Yield the keys that lead to each string and number, its text, and whether it is a number.
+def leaves_of(value: object, unread: list[str]) -> Iterator[tuple[tuple[str, ...], str, bool | None]]:
+    """Yield the keys that lead to each value, its text, and whether it is a number; None for true, false, null and what is empty.
 
     The methods of the built-in types are used, so that no code of a subclass runs. `unread` gets the path of what is of another type, or too deep.
     """
@@ -202,21 +218,31 @@ def leaves_of(value: object, unread: list[str]) -> Iterator[tuple[tuple[str, ...
         if issubclass(kind, str):
             yield path, str.__str__(item), False
         elif item is None or kind is bool:
-            yield path, str(item).casefold(), False
+            yield path, str(item).casefold(), None
         elif issubclass(kind, int) and int.bit_length(item) < MAX_BITS:
             yield path, int.__repr__(item), True
         elif issubclass(kind, float):
             yield path, float.__repr__(item).removesuffix(".0"), True
-        elif issubclass(kind, dict) and len(path) < MAX_DEPTH:
-            named = list(islice(dict.items(item), MAX_LEAVES))
-            stack += [((*path, name if type(name) is str else "?"), inner) for name, inner in reversed(named)]
-        elif issubclass(kind, list | tuple) and len(path) < MAX_DEPTH:
-            inside = list.__iter__(item) if issubclass(kind, list) else tuple.__iter__(item)
-            numbered = list(enumerate(islice(inside, MAX_LEAVES)))
-            stack += [((*path, f"[{place}]"), inner) for place, inner in reversed(numbered)]
+        elif issubclass(kind, dict | list | tuple) and len(path) < MAX_DEPTH:
+            inner = [((*path, key), each) for key, each in islice(_items_of(item, kind), MAX_LEAVES)]
+            unread += [path_text(keys) for keys, _ in inner if keys[-1] == "?"]
+            stack += reversed(inner)
+            if path and not inner:
+                yield path, "{}" if issubclass(kind, dict) else "[]", None
         else:
             unread.append(path_text(path))
     unread.append("…")
+
+
+def _items_of(item: Any, kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of a dict or sequence; a key that is not a string or whole number as `?`."""
+    if not issubclass(kind, dict):
+        inside = list.__iter__(item) if issubclass(kind, list) else tuple.__iter__(item)
+        yield from ((f"[{place}]", each) for place, each in enumerate(inside))
+        return
+    for key, each in dict.items(item):
+        is_short = type(key) is int and key.bit_length() < MAX_BITS
+        yield str.__str__(key) if issubclass(type(key), str) else str(key) if is_short else "?", each
 
 
 def path_text(path: tuple[str, ...]) -> str:
@@ -224,10 +250,7 @@ def path_text(path: tuple[str, ...]) -> str:
 
 
 def call_digest(tool: str, arguments: object) -> bytes | None:
-    """Return a digest that calls with equal arguments share; None where arguments cannot be read."""
+    """Return a digest that only calls with the same arguments share (1 and 1.0 are the same); None where arguments cannot be read."""
     unread: list[str] = []
-    found = sorted(
-        (path, min(number_keys(leaf), default=leaf) if is_number else normal_form(leaf))
-        for path, leaf, is_number in leaves_of(arguments, unread)
-    )
+    found = sorted(leaves_of(arguments, unread), key=repr)
     return None if unread else hashlib.sha256(repr((tool, found)).encode("utf-8", "surrogatepass")).digest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -17,6 +17,7 @@ from grace_kp.confidence._argument_values import (
     LEAST_SQUEEZED,
     MAX_LEAVES,
     call_digest,
+    is_everyday,
     leaves_of,
     normal_form,
     notations_in,
@@ -50,6 +51,8 @@ MAX_TOTAL = 4_000_000
 """Characters of a run that are indexed; what follows is a gap."""
 MAX_PIECE, OVERLAP = 16_000, 400
 """A longer text is indexed in overlapping pieces."""
+_OWN = frozenset({"argument", "unknown"})
+"""Sources that hold what the agent, or one inside of a tool, wrote."""
 _CONSTANTS = frozenset({"default", "const", "enum", "examples"})
 """Keys of a schema that hold values."""
 MAX_VALUES = 100
@@ -58,8 +61,8 @@ MAX_PLACES = 12
 """Places that are listed of a value."""
 MAX_READ, MAX_IN_PIECE, MAX_FOUND = 200, 40, 200
 """Pieces that are read for a value, its places in each, and in all."""
-MAX_PHRASE = 300
-"""Characters of a value that is looked for as a whole."""
+MAX_PHRASE, MAX_TEXT = 300, 6_000
+"""Characters of a constant, and of a value that is looked up."""
 BEFORE, AFTER = 250, 120
 """Characters before and after a value that count as beside it."""
 _CUT = re.compile(
@@ -70,6 +73,8 @@ _QUOTED, _QUOTED_STEP = 6, 3
 """Words of a line that make it a quotation if a result contains them, and the words from one try to the next."""
 MAX_EXCERPT = 300
 
+_POSITION, _FIELD = re.compile(r"\[\d+\]"), re.compile(r"[^\W\d](?:[^\W\d]|\d{1,2}(?!\d)|[-_ ])*")
+"""A position in a list, and a key that looks like the name of a field."""
 _KEY = re.compile(r"([^\W\d][\w-]{0,39})[\"']?\s?\Z")
 _LEAF_START, _LEAF_END = re.compile(r"(?:^|[:=\[{(,\n|-])\s?[\"'<]*$"), re.compile(r"[\"'>]*\s?(?:$|[,\]})\n|:])")
 _OPENING = re.compile(r"(?i)<([a-z][\w-]*)[^<>]*>|(```|\"\"\")|-{3,}\s?(?:original|forwarded) message")
@@ -116,7 +121,8 @@ class ValuePlaces:
 class ActionAlarm:
     """A reason to ask before an action. It names a parameter, never its value."""
 
-    name: AlarmName
+    name: AlarmName | Literal["unreadable"]
+    """`unreadable` for one of another program, or of a later version."""
     parameter: str = ""
     tool: str = ""
     """For `beside` the tool whose result holds the value, for `nowhere` one that the agent passed it to before, for `repeat` the called one."""
@@ -127,13 +133,16 @@ class ActionAlarm:
 
     def sentence(self, value: object = None, *, is_sealed: bool = False) -> str:
         """Return the reason in words; with the value only where it may be shown."""
-        shown = f"`{self.parameter}`{' (sealed)' if is_sealed else '' if value is None else f' {value!r}'}"
+        part = "a part of " if self.is_part else ""
+        shown = f"{part}`{self.parameter}`{' (sealed)' if is_sealed else '' if value is None else f' {value!r}'}"
         if self.name == "beside":
             where = f"text returned by `{self.tool}`" if self.tool else "a document in the user's message"
-            return f"{'a part of ' if self.is_part else ''}{shown} stands only in {where}, beside {self.words!r}"
+            return f"{shown} stands only in {where}, beside {self.words!r}"
         if self.name == "nowhere":
             before = f" before the agent passed it to `{self.tool}`," if self.tool else ""
             return f"{shown} is in no tool result{before} and not in the user's words"
+        if self.name == "unreadable":
+            return "an alarm about this call cannot be read"
         return f"the same call of `{self.tool}` already succeeded in this run"
 
 
@@ -175,12 +184,15 @@ class ProvenanceIndex:
     """What an agent has seen so far in a run. Add texts in the order in which the agent saw them; what it wrote itself is added by `add_call` only."""
 
     def __init__(self) -> None:
-        self.gaps: list[str] = []
-        """Why a value without a place may be in something that was not read; empty where everything was read."""
+        self.gaps: dict[str, bool] = {}
+        """Why a value without a place may be in something that was not read, each with whether a tool returned it, so that an instruction may be
+        beside any value."""
         self._pieces: list[_Piece] = []
         self._postings: dict[str, list[int]] = {}
         self._notations: dict[str, list[Occurrence]] = {}
         self._schemas: dict[str, dict[str, str]] = {}
+        self._fields: dict[str, set[str]] = {}
+        """Names in the schemas of tools."""
         self._succeeded: set[bytes] = set()
         self._total = 0
         self._order = 0
@@ -218,6 +230,10 @@ class ProvenanceIndex:
         """Add what a tool returned: a string, or JSON values."""
         self._add("text", tool, result, step, is_complete, has_failed)
 
+    def add_unknown(self, tool: str, text: str, *, step: int = -1) -> None:
+        """Add what a tool returned if an agent inside of it may have made it up: it shows nothing, and its values are not nowhere."""
+        self._add("unknown", tool, text, step)
+
     def add_call(self, tool: str, arguments: object, *, step: int = -1, has_succeeded: bool | None = None) -> None:
         """Add a call that the agent made earlier, before its result. None for a call whose result is not known."""
         is_whole = self._add("argument", tool, arguments, step, is_failure=not has_succeeded)
@@ -228,15 +244,17 @@ class ProvenanceIndex:
     def add_schema(self, tool: str, schema: object) -> None:
         """Add the JSON schema of a tool's parameters: its defaults and enumerations are sources of values."""
         constants: dict[str, str] = {}
+        names = self._fields[tool] = set()
         for path, leaf, _ in leaves_of(schema, []):
+            names.update(map(_line, path))
             if not _CONSTANTS.isdisjoint(path):
                 constants.setdefault(normal_form(leaf[:MAX_PHRASE]), path_text(path))
         self._schemas[tool] = constants
 
-    def add_gap(self, reason: str) -> None:
-        """Note that something the agent saw was not captured, redacted or cut."""
-        if len(self.gaps) < 20 and reason not in self.gaps:
-            self.gaps.append(reason)
+    def add_gap(self, reason: str, *, hides_results: bool = True) -> None:
+        """Note that something the agent saw was not captured, redacted or cut; `hides_results` unless it is only what people told it."""
+        if len(self.gaps) < 20 or hides_results > any(self.gaps.values()):
+            self.gaps[reason] = hides_results or self.gaps.get(reason, False)
 
     def has_succeeded(self, tool: str, arguments: object) -> bool:
         """Return whether the same call, by value, succeeded earlier."""
@@ -249,8 +267,14 @@ class ProvenanceIndex:
         """
         unread: list[str] = []
         leaves = list(islice(leaves_of(arguments, unread), MAX_VALUES + 1))
-        unread += ["…"] * (len(leaves) > MAX_VALUES)
-        places = [self._trace_value(tool, *leaf) for leaf in leaves[:MAX_VALUES]]
+        names = dict.fromkeys((path[:at], path[at]) for path, _, _ in leaves for at in range(1, len(path)))
+        inner = [(path, name) for path, name in names if not _POSITION.fullmatch(name)]
+        unread += ["…"] * (len(leaves) > MAX_VALUES or len(inner) > MAX_VALUES)
+        places = [
+            self._trace(tool, keys, value := _line(leaf), shape_of(value, keys, is_number=bool(is_number)))
+            for keys, leaf, is_number in leaves[:MAX_VALUES]
+        ]
+        places += self._trace_names(tool, inner[:MAX_VALUES])
         places += [ValuePlaces(path, "words", "unknown") for path in unread[:MAX_VALUES]]
         found = [values.alarm for values in places if values.alarm]
         if self.has_succeeded(tool, arguments):
@@ -292,7 +316,8 @@ class ProvenanceIndex:
         text = normal_form(text_of(value, unread)[: MAX_TOTAL - self._total + 1])
         is_whole = is_complete and not unread and not _CUT.search(text)
         if kind != "argument" and not is_whole:
-            self.add_gap("a text is cut, redacted, not captured or cannot be read")
+            is_stated = kind in {"user", "policy"}
+            self.add_gap("a text is cut, redacted, not captured or cannot be read", hides_results=not is_stated)
         if self._total + len(text) > MAX_TOTAL:
             self.add_gap("the run is longer than what is indexed")
             text = text[: MAX_TOTAL - self._total]
@@ -315,10 +340,21 @@ class ProvenanceIndex:
         for key, start, end in notations_in(piece.flat, words):
             self._notations.setdefault(key, []).append((number, start, end))
 
-    def _trace_value(self, tool: str, keys: tuple[str, ...], leaf: str, is_number: bool) -> ValuePlaces:
+    def _trace_names(self, tool: str, names: list[tuple[tuple[str, ...], str]]) -> Iterator[ValuePlaces]:
+        """Look up the keys inside of arguments. Single words name fields; other names count only if they are beside instructions."""
+        for path, name in names:
+            value = _line(name)
+            if value.isalpha() or value in self._fields.get(tool, ()):
+                continue
+            is_plain = bool(_FIELD.fullmatch(value))
+            found = self._trace(tool, path, value, "words" if is_plain else shape_of(value))
+            if found.alarm is not None:
+                yield replace(found, alarm=replace(found.alarm, is_part=True))
+            elif found.kind == "unknown" and not is_plain:
+                yield found
+
+    def _trace(self, tool: str, keys: tuple[str, ...], value: str, shape: Shape) -> ValuePlaces:
         path = path_text(keys)
-        value = normal_form(leaf[: 20 * MAX_PHRASE]).replace("\n", " ")
-        shape = shape_of(value, keys, is_number=is_number)
         if _CUT.search(value):
             return ValuePlaces(path, shape, "unknown")
         places = self._places(tool, value, shape)
@@ -328,11 +364,11 @@ class ProvenanceIndex:
             inside = self._places(tool, part, shape_of(part))
             alarm = alarm or self._beside(path, shape, inside, is_part=True)
             places += inside
-        evidence = [place for place, piece in places if not _is_echo(piece, places)]
-        kind: Kind = min((place.kind for place in evidence), key=KINDS.index, default="nowhere")
-        is_target = shape in {"identifier", "address"}
+        sources = {place.kind for place, piece in places if not _is_echo(piece, places)}
+        kind: Kind = min(sources - {"unknown"}, key=KINDS.index, default="nowhere")
+        is_target = shape in {"identifier", "address"} and not is_everyday(value, keys)
         has_source = kind not in ({"nowhere", "argument"} if is_target else {"nowhere"})
-        if not has_source and self.gaps:
+        if not has_source and (self.gaps or "unknown" in sources if is_target else any(self.gaps.values())):
             kind = "unknown"
         elif not has_source and is_target:
             alarm = ActionAlarm("nowhere", path, next((each.tool for each, _ in places if each.kind == "argument"), ""))
@@ -374,8 +410,9 @@ class ProvenanceIndex:
     def _phrase(self, value: str, shape: Shape) -> Iterator[Occurrence]:
         if shape == "address":
             value = value.removeprefix("https://").removeprefix("http://").rstrip("/.,")
-        words = words_of(value)
-        if not words or len(value) > MAX_PHRASE:
+        beginning = value[:MAX_PHRASE]
+        words = (words_of(beginning)[:-1] if len(value) > MAX_PHRASE else []) or words_of(value)
+        if not words:
             return
         numbers: Collection[int] = min((self._postings.get(word, ()) for word in words), key=len)
         if not value.isascii() and not numbers:
@@ -383,14 +420,20 @@ class ProvenanceIndex:
             numbers = range(len(self._pieces))
         for number in islice(numbers, MAX_READ):
             flat = self._pieces[number].flat if " " in value else self._pieces[number].text
-            start = flat.find(value)
+            start = flat.find(beginning)
             for _ in range(MAX_IN_PIECE):
                 if start < 0:
                     break
-                end = start + len(value)
-                if stands_alone(flat, start, end, shape):
+                end = min(start + len(value), len(flat))
+                if self._continues(number, flat, start, value) and stands_alone(flat, start, end, shape):
                     yield number, start, end
-                start = flat.find(value, end)
+                start = flat.find(beginning, end)
+
+    def _continues(self, number: int, flat: str, start: int, value: str) -> bool:
+        """Return whether a value begins at a place, and goes on in the next piece where it does not end in this one."""
+        here, rest = value[: len(flat) - start], value[len(flat) - start :]
+        following = self._pieces[number + 1 : number + 2] if rest else ()
+        return flat.startswith(here, start) and (not rest or any(p.flat.startswith(rest, OVERLAP) for p in following))
 
     def _squeezed(self, value: str) -> Iterator[Occurrence]:
         short = squeeze(value)
@@ -419,8 +462,13 @@ class ProvenanceIndex:
             # The user, and a text that the program composes, may repeat what an instruction put before them, a tool what the agent
             # passed itself, and whoever wrote the instruction may have written the value elsewhere in the same result.
             latest = first_use if piece.tool else first.order
-            is_evident |= piece.order < latest and piece.order not in orders and place.kind != "argument"
+            is_evident |= piece.order < latest and piece.order not in orders and place.kind not in _OWN
         return None if is_evident else ActionAlarm("beside", path, suspect.tool, suspect.beside, is_part)
+
+
+def _line(text: str) -> str:
+    """Return a value in normal form as one line."""
+    return normal_form(text[:MAX_TEXT]).replace("\n", " ")
 
 
 def _field_before(text: str) -> str:

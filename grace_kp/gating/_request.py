@@ -222,8 +222,8 @@ def sizes_text(hidden: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({count:,} characters)" for name, count in hidden.items())
 
 
-def read_alarms(stated: object) -> tuple[ActionAlarm, ...] | None:
-    """Return the alarms that an entry or a decision states; None where they cannot be read."""
+def read_alarms(stated: object) -> tuple[ActionAlarm, ...]:
+    """Return the alarms that an entry or a decision states; one that is `unreadable` where they cannot be read."""
     if stated is None:
         return ()
     from grace_kp.confidence import ALARMS, ActionAlarm
@@ -236,7 +236,7 @@ def read_alarms(stated: object) -> tuple[ActionAlarm, ...] | None:
         and all(type(value) is kinds.get(name) for name, value in each.items())
         for each in entries
     ):
-        return None
+        return (ActionAlarm("unreadable"),)
     return tuple(ActionAlarm(**each) for each in entries)
 
 
@@ -308,13 +308,13 @@ def _find_places(document: Mapping[str, Any] | None, action: str, arguments: Map
 
 def approval_alarms(approval: Approval) -> dict[str, str]:
     """Return `alarm_sentences` of a request in an inbox, about the arguments before an edit."""
-    alarms = read_alarms(approval.facts.get("alarms")) or ()
+    alarms = read_alarms(approval.facts.get("alarms"))
     return alarm_sentences(alarms, approval.arguments if approval.asked is None else approval.asked, approval.sealed)
 
 
 def approval_places(approval: Approval) -> list[ValuePlace]:
     """Return `alarm_places` of a request in an inbox."""
-    alarms = read_alarms(approval.facts.get("alarms")) or ()
+    alarms = read_alarms(approval.facts.get("alarms"))
     arguments = approval.arguments if approval.asked is None else approval.asked
     return alarm_places(approval.run, approval.action, alarms, arguments, approval.sealed)
 

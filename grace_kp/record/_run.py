@@ -196,7 +196,7 @@ class Run:
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "checks", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "node", "number", "objective", "objective_is_document", "open", "own_confidence", "own_success", "owner", "pause", "pending", "preamble", "prepared",
-        "reading", "refusal", "result", "resumes", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
+        "reading", "refusal", "result", "resumes", "returned", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
         "troubles_before", "usage", "via", "via_trace",
     )  # fmt: skip
 
@@ -219,6 +219,8 @@ class Run:
         self.via_trace: str | None = None
         self.events: list[Event] = []
         self.decisions: list[dict[str, Any]] = []
+        self.returned: dict[object, object] = {}
+        """What gated functions returned, by the id of their decision, until a gate reads it."""
         self.checks: list[Callable[[str], object]] = []
         """Called with the id of the trace once it is stored: labels that follow from the results of gated actions."""
         self.attributes: Attributes | None = None
@@ -586,7 +588,7 @@ class Call(Event):
 
     __slots__ = (
         "args", "child", "end", "error", "hits", "kwargs", "owns", "parent", "result", "run", "spec", "start",
-        "status",
+        "status", "streams",
     )  # fmt: skip
 
     def __init__(
@@ -613,6 +615,7 @@ class Call(Event):
         self.result: Any = None
         self.status: str | None = None
         self.end = 0
+        self.streams: bool  # set for generators only
         self.place = place if place is not HERE else None if HOST.place is None else HOST.place()
         self.start = run.clock()
         run.events.append(self)  # last, because the journal reads events from another thread

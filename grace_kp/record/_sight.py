@@ -23,6 +23,7 @@ MAX_KEPT, MAX_KEPT_TEXT = 20_000, 4_000_000
 PER_TEXT = 100
 """What a text costs beside its characters."""
 LOST = "what a run inside or around this one recorded was released before a gate asked"
+STREAMS = "a tool has not yet returned all that it yields"
 UNREAD = "what the run has seen could not be read"
 
 
@@ -44,8 +45,12 @@ def history_of(run: Run | None) -> ActionHistory | None:
         history = sight.history
     with history.lock:
         sight.kept = sight.kept_text = 0
+        sight.streams = False
         if not attempt("reading what a run has seen", lambda: sight.read(root, history)):
             history.index.add_gap(UNREAD)
+        history.index.gaps.pop(STREAMS, None)
+        if sight.streams:
+            history.index.add_gap(STREAMS)
     return history
 
 
@@ -76,11 +81,13 @@ def _sight_of(root: Run) -> Sight:
 class Sight:
     """The history of a tree of runs. Its outermost run keeps it."""
 
-    __slots__ = ("generation", "history", "is_lost", "kept", "kept_text", "reader")
+    __slots__ = ("generation", "history", "is_lost", "kept", "kept_text", "reader", "streams")
 
     def __init__(self, generation: int, *, is_lost: bool) -> None:
         self.generation, self.is_lost = generation, is_lost
         self.history: ActionHistory | None = None
+        self.streams = False
+        """Whether a tool had yielded only a part of its result when the history was last read."""
         self.kept = self.kept_text = 0
         """Number of events that nested runs keep, and of characters in them."""
         self.reader: LiveReader | None = None

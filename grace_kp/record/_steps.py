@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
 
 MAX_HIT_TEXTS = 64
+MAX_RETURNED = 100_000
+"""Characters of each text in what a gated function returned."""
 WAITING = "waits for a person"
 UNTOLD = "the instructions that the model was given before this run was resumed are not known"
 NOTHING = "The run recorded no step and returned no text."
@@ -396,7 +398,7 @@ class LiveReader(StepBuilder):
         if run.via is None:
             history.add_objective(objective, run.name, is_agent=is_agent, is_document=is_document)
         if run.earlier is not None and not run.preamble and (run.earlier.get("grace") or {}).get("model_calls"):
-            history.index.add_gap(UNTOLD)
+            history.index.add_gap(UNTOLD, hides_results=False)
         self.preamble = self.forgotten = 0
         self.order = history.index.mark()
         """The place of what the agent was told first."""
@@ -410,20 +412,22 @@ class LiveReader(StepBuilder):
         for at, words in (run.preamble or [])[self.preamble :]:
             self.preamble += 1
             if at >= 0:
-                self._read(events[self._position : at], decisions, is_all=False)
+                self._read(run, events[self._position : at], decisions, is_all=False)
             if isinstance(words, str):
                 index.at = self.order
                 index.add_policy(words)
             else:
                 words(index, self.objective, None if at < 0 else self.order, is_stored=run.earlier is not None)
             index.at = None
-        self._read(events[self._position :], decisions)
+        self._read(run, events[self._position :], decisions)
+        run.returned.clear()
         for step in self.steps[self.forgotten :]:  # what the index holds is not held twice
             step.pop("content", None)
             step.pop("input", None)
         self.forgotten = len(self.steps)
         for name, call in list(self.begun.items()):
             inner, has_ended = call.child, call.status is not None
+            self.sight.streams |= not has_ended and getattr(call, "streams", False)
             if inner is not None:
                 has_ended &= not inner.open
                 self.sight.read(inner, self.history)  # it may go on after its call
@@ -432,7 +436,9 @@ class LiveReader(StepBuilder):
         if self.events and not self.begun:
             self.events = []
 
-    def _read(self, events: Iterable[Event], decisions: list[Mapping[str, Any]], *, is_all: bool = True) -> None:
+    def _read(
+        self, run: Run, events: Iterable[Event], decisions: list[Mapping[str, Any]], *, is_all: bool = True
+    ) -> None:
         """Read the next events, and the decisions among them."""
         for event in events:
             self._position += 1
@@ -441,7 +447,8 @@ class LiveReader(StepBuilder):
                 self.begun[f"c{self.number(event)}"] = event
         number = len(self.steps)
         due = decisions if is_all else itertools.takewhile(lambda entry: entry.get("step", number) <= number, decisions)
-        self.reading.read(self.steps, self.calls, [*due], self._inside)
+        returned = lambda name: render(run.returned[name], MAX_RETURNED)  # noqa: E731
+        self.reading.read(self.steps, self.calls, [*due], self._inside, returned)
 
     def _inside(self, entry: Mapping[str, Any]) -> bool | None:
         call = self.begun.get(entry["call_id"])

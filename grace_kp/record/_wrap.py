@@ -404,8 +404,10 @@ class RecordedStream:
         self.left = 0 if frame is None or not frame.run.owner.capture_output else frame.run.max_text
         self.found: ResultReader | None = None
         """Reads the results that a streaming retriever yields, before they are rendered or dropped."""
-        if isinstance(frame, Call) and frame.spec.searches:
-            self.found = frame.hits = _reader_for(frame)
+        if isinstance(frame, Call):
+            frame.streams = True
+            if frame.spec.searches:
+                self.found = frame.hits = _reader_for(frame)
 
     @shielded
     def add(self, item: object) -> None:

@@ -46,7 +46,7 @@ from grace_kp.trace import render
 
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from grace_kp.approvals import Inbox
     from grace_kp.confidence import ActionAlarm, ActionFeatures, ConfidenceFactors, RunEvidence
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 _JSON = frozenset({str, int, float, bool, type(None), list, dict})
 """Types of arguments whose origin is looked up as they are; others in the form that traces hold."""
 _PATH = re.compile(r"[^\W\d]\w{0,59}(?:(?:\.[^\W\d]\w{0,39}|\[\d{1,5}\])(?![^.\[]))*")
+MAX_NODES, MAX_DEPTH = 20_000, 32
+"""Values inside of arguments, and their depth, that are brought into that form."""
 MAX_TOOL = 100
 """Characters of a tool's name in an alarm; a model may call tools by any name."""
 NOT_JUDGED = "this gate asks for a judgement and got none"
@@ -321,15 +323,18 @@ class Scope:
         if seen is None:
             return (), ()
         found, gaps = seen
+        sealed = () if case.terms is None else case.terms.sealed
         alarms = tuple(
-            replace(each, parameter=_plain_path(each.parameter), tool=each.tool[:MAX_TOOL]) for each in found.alarms
+            replace(each, parameter=_plain_path(each.parameter, sealed), tool=each.tool[:MAX_TOOL])
+            for each in found.alarms
         )
         if UNREAD_RUN in gaps:
             return alarms, (UNREAD_RUN,)
-        unknown = [each for each in found.places if each.kind == "unknown" and each.shape in {"identifier", "address"}]
-        if not gaps or not unknown:
+        unknown = [each for each in found.places if each.kind == "unknown" and each.shape != "common"]
+        if not unknown:
             return alarms, ()
-        return alarms, (f"where `{_plain_path(unknown[0].parameter)}` is from cannot be known: {'; '.join(gaps)}",)
+        why = "; ".join(gaps) or "it could not be read, or an agent inside of a tool returned it"
+        return alarms, (f"where `{_plain_path(unknown[0].parameter, sealed)}` is from cannot be known: {why}",)
 
     def _features(self, case: GatedCall) -> ActionFeatures | None:
         """Return what is known of a call; None where what the agent has seen could not be read."""
@@ -386,12 +391,8 @@ def _look(run: Run | None, case: GatedCall) -> tuple[ActionFeatures, list[str]] 
     history = history_of(run)
     if history is None:
         return None
-    left_out = () if case.terms is None else case.terms.ignore
-    arguments = {
-        name: value if type(value) in _JSON else render(value)
-        for name, value in case.shown_arguments().items()
-        if name not in left_out
-    }
+    left_out, left = () if case.terms is None else case.terms.ignore, iter(range(MAX_NODES))
+    arguments = {name: _readable(value, left) for name, value in case.shown_arguments().items() if name not in left_out}
     defaults = {name: each.default for name, each in case.signature.parameters.items() if type(each.default) in _JSON}
     schema = {"declared": case.own_schema(), "defaults": {name: {"default": each} for name, each in defaults.items()}}
     found = history.features(case.action, arguments, schema=schema)
@@ -400,13 +401,28 @@ def _look(run: Run | None, case: GatedCall) -> tuple[ActionFeatures, list[str]] 
     needed = {name: value for name, value in passed.items() if name not in defaults or value != defaults[name]}
     if any(history.index.has_succeeded(case.action, each) for each in (passed, needed) if each != arguments):
         found = found.as_repeated()
-    return found, history.index.gaps
+    return found, [*history.index.gaps]
 
 
-def _plain_path(path: str) -> str:
-    """Return the path of a value up to the first key that is no plain name, because keys inside of an argument may be content."""
+def _readable(value: object, left: Iterator[int], depth: int = 0) -> object:
+    """Return an argument with what is not of a JSON type in the form that traces hold. What is too much or too deep stays, and counts as unread."""
+    if type(value) in _JSON - {list, dict} or depth == MAX_DEPTH or next(left, None) is None:
+        return value
+    if type(value) is dict:
+        return {name: _readable(inner, left, depth + 1) for name, inner in value.items()}
+    if type(value) in {list, tuple, set, frozenset}:
+        return [_readable(inner, left, depth + 1) for inner in cast("Iterable[object]", value)]
+    return render(value)
+
+
+def _plain_path(path: str, sealed: Collection[str]) -> str:
+    """Return the path of a value up to the first key that is no plain name, because keys inside of an argument may be content.
+
+    Inside of a sealed argument they are content.
+    """
     found = _PATH.match(path)
-    return found[0] if found else "…" * bool(path)
+    name = re.split(r"[.\[]", path)[0]
+    return name if name in sealed else found[0] if found else "…" * bool(path)
 
 
 def gate_action(
@@ -429,7 +445,10 @@ def gate_action(
 
     @shielded
     def returned(case: GatedCall, bound: inspect.BoundArguments | None, result: object) -> None:
-        if (run := current_run()) is not None:
+        run = current_run()
+        if run is not None and case.policy.alarms and not hasattr(type(result), "__next__"):
+            run.returned[case.entry.fields.get("id")] = result
+        if run is not None and (spec.check, spec.undoes) != (None, None):
             from grace_kp.runtime._feedback import ResultLabels
 
             here, arguments, entry = gates(), case.shown_arguments(bound), case.entry.fields
@@ -444,7 +463,7 @@ def gate_action(
         scope=lambda: Scope(gates(), spec),
         identity=spec.identity,
         stated=spec.stated,
-        returned=None if spec.check is None and spec.undoes is None else returned,
+        returned=returned,
     )
     if spec.undoes is not None and spec.undoes not in {*behind.signature.parameters} - {behind.hidden}:
         raise GateError(f"undoes names {spec.undoes!r:.60}, which is not a parameter of {behind.name}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 
 import pytest
 from hypothesis import given
@@ -282,7 +281,7 @@ def test_the_words_of_the_user_in_a_chat_are_the_users(tmp_path, fields):
         known = recorded_features(trace.to_dict(), each.position)
         assert () == known.alarms
         found = known.as_dict()
-        assert (0, 1, math.log1p(1)) == tuple(found[name] for name in ("beside", "confirmed", "parallel"))
+        assert (0, 1) == tuple(found[name] for name in ("beside", "confirmed"))
 
 
 def test_a_label_of_an_action_among_those_of_runs_is_no_label_of_the_run():

@@ -161,7 +161,7 @@ def read_messages(
             if objective is not None:
                 index.add_policy(text, is_complete=is_whole)
             else:
-                index.add_gap("the instructions of a nested agent are not known")
+                index.add_gap("the instructions of a nested agent are not known", hides_results=False)
         elif role != "human":
             has_failed = fields.get("tool_call_id") in failed
             index.add_result(str(fields.get("name") or ""), text, has_failed=has_failed, is_complete=is_whole)
@@ -170,7 +170,7 @@ def read_messages(
         elif is_users[number]:
             index.add_user(text, is_complete=is_whole)
         elif fields.get("id"):  # of the state of a graph
-            index.add_gap("earlier messages of this conversation are not known as a user's words")
+            index.add_gap("earlier messages of this conversation are not known as a user's words", hides_results=False)
         else:
             index.add_result("", text, is_complete=is_whole)
 
