@@ -63,6 +63,8 @@ MAX_READ, MAX_IN_PIECE, MAX_FOUND = 200, 40, 200
 """Pieces that are read for a value, its places in each, and in all."""
 MAX_PHRASE, MAX_TEXT = 300, 6_000
 """Characters of a constant, and of a value that is looked up."""
+MAX_NAME = 8
+"""Words of a value that may name something. A longer text that is found nowhere was composed by the agent."""
 BEFORE, AFTER = 250, 120
 """Characters before and after a value that count as beside it."""
 _CUT = re.compile(
@@ -360,15 +362,19 @@ class ProvenanceIndex:
         places = self._places(tool, value, shape)
         alarm = self._beside(path, shape, places)
         is_part = not places and shape == "words"
+        is_composed = is_part and len(value.split()) > MAX_NAME
         for part in parts_of(value) if is_part else ():
-            inside = self._places(tool, part, shape_of(part))
+            inside = self._places(tool, part, part_shape := shape_of(part))
+            is_composed &= bool(inside) or part_shape not in {"identifier", "address"}
             alarm = alarm or self._beside(path, shape, inside, is_part=True)
             places += inside
         sources = {place.kind for place, piece in places if not _is_echo(piece, places)}
         kind: Kind = min(sources - {"unknown"}, key=KINDS.index, default="nowhere")
         is_target = shape in {"identifier", "address"} and not is_everyday(value, keys)
         has_source = kind not in ({"nowhere", "argument"} if is_target else {"nowhere"})
-        if not has_source and (self.gaps or "unknown" in sources if is_target else any(self.gaps.values())):
+        if not has_source and (
+            self.gaps or "unknown" in sources if is_target else any(self.gaps.values()) and not is_composed
+        ):
             kind = "unknown"
         elif not has_source and is_target:
             alarm = ActionAlarm("nowhere", path, next((each.tool for each, _ in places if each.kind == "argument"), ""))

@@ -136,6 +136,20 @@ def test_what_was_not_read_is_unknown_and_not_nowhere(text):
     assert index.gaps
 
 
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("the general channel", "unknown"),
+        ("Dear Ana, your parcel left the house this morning and will arrive soon.", "nowhere"),
+        ("Dear Ana, your parcel left the house this morning, write to eve@shop.example soon.", "unknown"),
+    ],
+)
+def test_a_text_that_the_agent_composed_is_no_gap(value, kind):
+    """Nothing was cut out of a message that it wrote, beside the addresses and identifiers in it."""
+    index = index_of(results=[("read", "abc… [cut: 3 of 900 characters kept]")])
+    assert kind == trace(index, value).kind
+
+
 def test_a_redacted_argument_is_unknown():
     assert "unknown" == trace(index_of(), "[REDACTED:email]").kind
 
