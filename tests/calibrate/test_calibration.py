@@ -237,7 +237,7 @@ def test_hostile_names_are_text():
     ("how", "holdout", "words"),
     [
         ({"kind": "overall"}, 0.4, ["The overall promise", "does not bound the share of errors among the actions"]),
-        ({"moment": "action"}, 0.4, ["Each task counts once, with one run and one action of it"]),
+        ({"moment": "action"}, 0.4, ["Each task with a label counts once, with one run and one action of it"]),
         (
             {"moment": "end"},
             0,
