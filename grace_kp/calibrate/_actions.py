@@ -458,8 +458,8 @@ def fit_action_features(
 ) -> ActionModel:
     """Fit a confidence on labelled actions.
 
-    Penalty and calibration follow from predictions for tasks that were left out. If the Brier score of these is not below that of the rates of
-    the tools by more than its standard error over tasks, the rates are the confidence.
+    Penalty and calibration follow from predictions for tasks that were left out. If these have no smaller Brier score than the rates of the
+    tools, the rates are the confidence.
 
     Args:
         actions: the features of each action.
@@ -497,15 +497,9 @@ def fit_action_features(
 
     penalty, logits, confidence = cross_fit(predictions, PENALTIES, folds, right, counted * first)
     confidence = samples.cap(confidence)
-    gains = (by_rate - right) ** 2 - (confidence - right) ** 2
-    gain = float(np.average(gains, weights=counted))
-    # Paired by task: actions of one task are alike, so a few tasks can make a difference that others do not have.
-    error = float(np.sqrt((np.bincount(tasks, counted * (gains - gain)) ** 2).sum()) / counted.sum())
-    if gain <= error:
-        reason = (
-            f"out of fold its Brier score is not below that of the tools' rates by more than the standard error over tasks "
-            f"({gain:.4f}, {error:.4f})"
-        )
+    gain = float(np.average((by_rate - right) ** 2 - (confidence - right) ** 2, weights=counted))
+    if gain <= 0:
+        reason = f"out of fold its Brier score is not below that of the tools' rates (by {gain:.4f})"
         return samples.model(None, gain, reason, by_rate)
     slope, offset = fit_calibration(logits[first], right[first], counted[first])
     regression = ActionRegression.fit(rows.take(first), right[first], counted[first], penalty)

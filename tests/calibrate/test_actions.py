@@ -411,20 +411,6 @@ def test_a_confidence_is_fitted_on_the_actions_of_runs():
     assert (30, 30, ["pay"], ["m1"]) == tuple(model.fitted_on[name] for name in ("runs", "tasks", "tools", "models"))
 
 
-def test_a_gain_that_few_tasks_make_is_no_gain():
-    """Ten copies of each action in its task are no more evidence: where the rate of the tool was kept, it still is."""
-    kept = 0
-    for seed in range(20):
-        random = np.random.default_rng(seed)
-        actions = [with_errors("weak", float(number % 3)) for number in range(60)]
-        labels = (random.random(60) < 0.7).astype(float).tolist()
-        once = fit_action_features(actions, labels, range(60))
-        copies = fit_action_features(actions * 10, labels * 10, [*range(60)] * 10)
-        kept += once.regression is None
-        assert once.regression is not None or copies.regression is None
-    assert kept > 10
-
-
 def of_many_actions(count):
     """A run that reads, pays, and hears from its user again and again."""
     kinds = ("tool_call", "observation", "thought")
