@@ -20,8 +20,8 @@ from grace_kp.levels import UNSETTLED, waits
 from grace_kp.record._evidence import lost_evidence, names_in, nearest, root_of
 from grace_kp.record._host import CLOSED, COMPLETED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
-from grace_kp.record._run import NOT_CAPTURED, Attributes, Call
-from grace_kp.record._spec import SEALED
+from grace_kp.record._run import NOT_CAPTURED, Call
+from grace_kp.record._spec import SEALED, Attributes
 from grace_kp.record._steps import WAITING, StepBuilder
 from grace_kp.trace import (
     MAX_TAGS,

@@ -21,8 +21,8 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.record._current import HOST
-from grace_kp.record._guard import attempt
-from grace_kp.trace import cut, render, render_text, to_text
+from grace_kp.record._guard import attempt, note
+from grace_kp.trace import MAX_METADATA, MAX_TAGS, MAX_VALUE, cut, render, render_text, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -409,3 +409,61 @@ def mask_of(function: Any, sealed: Iterable[str] = ()) -> Mask | None:
         )
 
     return mask
+
+
+class Attributes:
+    """Tags, user, session and metadata of one run, bounded when they are stated. Changed under the recorder's lock only."""
+
+    __slots__ = ("changes", "dropped_metadata", "dropped_tags", "metadata", "session", "tags", "user")
+
+    def __init__(self) -> None:
+        self.tags: dict[str, None] = {}
+        self.metadata: dict[str, Any] = {}
+        self.user: str | None = None
+        self.session: str | None = None
+        self.dropped_tags = 0
+        self.dropped_metadata = 0
+        self.changes = 0
+        """Number of changes; the journal writes the attributes again after a change."""
+
+    def merge(self, *, tags: object, user: object, session: object, metadata: object, max_text: int) -> None:
+        """Add tags, merge metadata by key, replace user and session. None changes nothing."""
+        self.changes += 1
+        for tag in _read_tags(tags, "tags", max_text):
+            if tag in self.tags or len(self.tags) < MAX_TAGS:
+                self.tags[tag] = None
+            else:
+                self.dropped_tags += 1
+        self.user = _read_label(user, "user", max_text) or self.user
+        self.session = _read_label(session, "session", max_text) or self.session
+        if metadata is not None and not isinstance(metadata, dict):
+            note("update", f"metadata must be a dict, not {type(metadata).__name__}")
+        elif metadata:
+            rendered = {render_text(key, max_text): render(value, MAX_VALUE) for key, value in metadata.items()}
+            for key, value in rendered.items():
+                if key in self.metadata or len(self.metadata) < MAX_METADATA:
+                    self.metadata[key] = value
+                else:
+                    self.dropped_metadata += 1
+
+
+def _read_tags(tags: object, name: str, max_text: int) -> list[str]:
+    if tags is None:
+        return []
+    if isinstance(tags, str):  # one tag, not its letters
+        tags = (tags,)
+    if not isinstance(tags, list | tuple | set | frozenset):
+        note("update", f"{name} must be a list of strings, not {type(tags).__name__}")
+        return []
+    in_order = sorted(tags, key=str) if isinstance(tags, set | frozenset) else tags
+    return [tag for item in in_order if (tag := _read_label(item, name, max_text))]
+
+
+def _read_label(value: object, name: str, max_text: int) -> str | None:
+    if value is None:
+        return None
+    text = render_text(value, max_text)
+    if not text.strip():
+        note("update", f"{name} must not be empty")
+        return None
+    return text

@@ -14,17 +14,17 @@ BUDGETS = {
     ("web",): (31, 6_432),
     ("integrations", "testing"): (24, 5_855),
     ("runtime",): (17, 5_814),
-    ("calibrate",): (24, 7_167),
+    ("calibrate",): (24, 7_161),
     ("pages",): (7, 1_329),
     ("gating",): (18, 6_732),
     ("approvals",): (16, 6_518),
-    ("record",): (16, 4_573),
+    ("record",): (16, 4_574),
     ("rubric", "judge", "scorers", "confidence", "value", "models"): (48, 11_661),
     ("store",): (18, 5_054),
     ("trace",): (24, 7_762),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_089),
 }
-TESTS = (307, 75_190)
+TESTS = (307, 75_176)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}
