@@ -24,7 +24,7 @@ BUDGETS = {
     ("trace",): (24, 7_762),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_089),
 }
-TESTS = (307, 75_176)
+TESTS = (307, 75_175)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grace_kp.calibrate._facts import domain_of, facts_of
+from grace_kp.calibrate._facts import facts_of
 from grace_kp.confidence import ConfidenceFactors, factors_from_trace
 from grace_kp.record import Documents, ModelCall, current_run, keep_evidence, material_of, survey_of
 from grace_kp.runtime._pipeline import Pipeline
@@ -141,7 +141,6 @@ def test_the_steps_so_far_are_those_of_the_trace(kinds):
             document = documents.build_open(run)
             assert len(document["steps"]) == counts[-1]
             assert facts_of(document) == facts_of(documents.outline(run))
-            assert domain_of(document) == domain_of(documents.outline(run))
         grace.thought("the end")
 
     with grace.collect() as traces:
@@ -165,7 +164,7 @@ def test_an_outline_has_the_names_from_before_a_run_was_resumed(grace):
         happen(grace, run, "call")
         survey_of(run)
         assert facts_of(documents.build_open(run)) == facts_of(documents.outline(run))
-        assert "billing" == domain_of(documents.outline(run))
+        assert ["billing"] == facts_of(documents.outline(run))["domains"]
 
 
 class Pause:
