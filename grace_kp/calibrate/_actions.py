@@ -340,7 +340,7 @@ class ActionFields(StrictFields):
 
 def fit_actions(
     runs: ActionLabels | Sequence[Trace],
-    labels: Sequence[Mapping[str | int, float | None]] | None = None,
+    labels: Sequence[Mapping[Any, float | None]] | None = None,
     groups: Sequence[Hashable] | None = None,
     *,
     weights: Sequence[float] | None = None,
