@@ -205,7 +205,7 @@ def label_of_action(
 
 
 def _answer_to(decision: DecisionRecord) -> tuple[str, str | None] | None:
-    """Return the source and the author of the label that a reviewer's answer is; None where it is none."""
+    """Return source and author of the label that follows from a reviewer's answer; None if none does."""
     response = decision.response
     if response is None or response.timeout_reached or is_standing(decision):
         return None

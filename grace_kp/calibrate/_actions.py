@@ -89,7 +89,7 @@ class ActionModel:
     counts: Mapping[str, int]
     """Number of labelled actions of each tool."""
     models: tuple[str, ...]
-    """The models of the agents; "" for actions of which it is not stated."""
+    """The models of the agents; "" for an action whose model is not stated."""
     repeat_rate: float
     """The share of right ones among the labelled actions that repeat a call which succeeded, shrunk to 0; no such action gets more."""
     regression: ActionRegression | None
@@ -205,7 +205,7 @@ class _Rows:
 
     @property
     def repeats(self) -> Mask:
-        """Which actions repeat a call that succeeded. They are told by `repeat_rate`, not by the regression."""
+        """Which actions repeat a call that succeeded. Their confidence is `repeat_rate`; the regression leaves them out."""
         return np.asarray(self.values[:, _REPEATS] > 0)
 
 
@@ -349,8 +349,8 @@ def fit_actions(
     """Fit a confidence on labelled actions of recorded runs. What was known before each action is read from the trace.
 
     Args:
-        runs: traces, or their dict forms; or the `ActionLabels` that `action_labels` returns, alone, of which those whose arguments are not
-            recorded as a whole are left out and counted in `fitted_on["left_out"]`.
+        runs: traces, or their dict forms; or the `ActionLabels` that `action_labels` returns, without other arguments. Actions whose
+            arguments are not recorded in full are left out, and counted in `fitted_on["left_out"]`.
         labels: for each run a mapping from its actions to whether they were right: bools, numbers from 0 to 1, or None for no label. An
             action is named by the id of its decision, or by its position in `grace.decisions`.
         groups: the task of each run; None takes the task id of the outermost run around it, else its session, else its objective.

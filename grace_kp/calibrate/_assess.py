@@ -312,7 +312,7 @@ def bin_interval(found: Bin, level: float = 0.95) -> tuple[float, float]:
     return clopper_pearson(round(found.accuracy * found.n), found.n, level)
 
 
-NOWHERE = {"nowhere": "an identifier or address that stands nowhere"}
+NOWHERE = {"nowhere": "an identifier or address without a source"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ def weigh_label(
         elif drawn is not None and drawn < 1 and not volunteered:
             return VOLUNTEERED
         else:
-            # Without a draw it is not known how many others an action that nobody was asked about stands for.
+            # An action that ran unasked and was not drawn represents an unknown number of others.
             runs_unasked = all(decision.get("level") in _UNASKED for decision in decisions)
             is_audited = drawn == 1 or (drawn is None and not runs_unasked)
     if not is_unit(probability) or not probability:

@@ -377,7 +377,7 @@ class _Decisions:
     _last_differing: int = 0
 
     def add(self, run: tuple[int, str, float | None], action: str, outcomes: Sequence[Outcome | str | None]) -> None:
-        """Add a decision in a run, of which number, id and label are given, with what both policies make of it."""
+        """Count a decision under both policies. The run has a number, an id and a label."""
         number, name, label = run
         if outcomes == [None, None]:
             self.left_out[NOTHING_DECIDED] += 1

@@ -86,7 +86,7 @@ def samples(confidence: Iterable[Any], correct: Iterable[Any]) -> tuple[Floats, 
 
 
 def check_lengths(noun: str, count: int, **entries: Sequence[Any] | Floats | None) -> None:
-    """Refuse lists that do not have an entry for each of some runs or actions; None is none."""
+    """Refuse lists that do not have one entry for each run or action. None is skipped."""
     for name, values in entries.items():
         if values is not None and len(values) != count:
             raise ValueError(f"there are {count:,} {noun}s and {len(values):,} {name}; each {noun} needs an entry")

@@ -1,4 +1,4 @@
-"""The history of a run as far as it matters to its actions, and the features of an action that is about to be made.
+"""What a run did before an action, and the features of the next action.
 
 What tools, documents and the agent write can only make an action look worse: no text or message makes a feature of `LOWERING` smaller. Only
 the user's words, the tool, the form of the call and successful reads before it may make it look better.
@@ -45,7 +45,7 @@ _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W_A-Za-z]+")
 ENOUGH_READS = 6
 """Different reads before an action beyond which more do not count."""
 MAX_AMOUNT = 1e12
-"""Larger numbers, and those that are no numbers, count as this."""
+"""Upper bound of an amount. Larger numbers, infinity and NaN count as this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class ActionHistory:
         self._steps += 1
 
     def features(self, tool: str, arguments: object, *, schema: object = None) -> ActionFeatures:
-        """Return the features of an action that is about to be made.
+        """Return the features of the next action.
 
         Args:
             tool: its name.
@@ -366,7 +366,7 @@ def history_of_document(
 
 
 class RecordedRun:
-    """A recorded run of which the history before one action after another is read."""
+    """Reads a recorded run once, and gives the history before each of its actions."""
 
     def __init__(self, document: Entry | ReasoningTrace) -> None:
         self.document = document if isinstance(document, Mapping) else document.to_dict()

@@ -31,7 +31,7 @@ LANGUAGES: dict[str, dict[str, list[str]]] = json.loads(
 _UNSPACED = frozenset({"ja", "zh", "ko"})
 """Languages whose phrases begin and end inside of what looks like one word."""
 _DISTINCT = _UNSPACED | {"ar", "hi", "pl", "ru", "tr"}
-"""Languages whose imperatives are no other form of a word, so that they count anywhere in a sentence."""
+"""Languages whose imperatives have a form of their own, so they count anywhere in a sentence."""
 _INITIAL = re.compile(
     r"""(?:^|[.!?:;,"'`*>)\]\n\-–—•»“”،।¡¿]|\b(?:please|then|and|to|now|do|first|must|should|bitte|und|also|et|donc|y|que|e"""
     r"""|quindi|portanto|então|en|dus|so|alors))\s*$"""

@@ -93,7 +93,7 @@ class Place:
     tool: str = ""
     """The tool whose result, arguments or schema it is."""
     field: str = ""
-    """The field that holds the value, as far as it can be told from the text."""
+    """The field that holds the value, where the text shows it."""
     start: int = 0
     """Where it begins in the normal form of its text."""
     beside: str = ""
@@ -233,7 +233,7 @@ class ProvenanceIndex:
         self._add("text", tool, result, step, is_complete, has_failed)
 
     def add_unknown(self, tool: str, text: str, *, step: int = -1) -> None:
-        """Add what a tool returned if an agent inside of it may have made it up: it shows nothing, and its values are not nowhere."""
+        """Add the result of a tool that runs an agent, which may have invented it. Its values have the kind `unknown`."""
         self._add("unknown", tool, text, step)
 
     def add_call(self, tool: str, arguments: object, *, step: int = -1, has_succeeded: bool | None = None) -> None:

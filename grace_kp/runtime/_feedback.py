@@ -261,7 +261,7 @@ class ResultLabels:
     inbox: Callable[[], Inbox]
     check: Callable[..., object] | None
     undone: object
-    """What names the action that was undone; None where there is none."""
+    """The id or key of the action that was undone; None if there is none."""
     entry: Mapping[str, Any]
     arguments: Mapping[str, object]
     result: object

@@ -238,11 +238,8 @@ def gate_of(grace):
     GATES.append(grace.gate(name="act")(lambda to: None))
 
 
-@pytest.mark.parametrize("is_gated", [True, False])
-def test_a_nested_run_that_was_stored_is_still_known_where_there_are_gates(grace, is_gated):
-    """Without any, nothing is kept."""
-    if is_gated:
-        gate_of(grace)
+def expert_of(grace):
+    """An agent whose tool finds an account."""
 
     @grace.tool
     def look():
@@ -252,6 +249,16 @@ def test_a_nested_run_that_was_stored_is_still_known_where_there_are_gates(grace
     def expert(task):
         look()
 
+    return expert
+
+
+@pytest.mark.parametrize("is_gated", [True, False])
+def test_a_nested_run_that_was_stored_is_still_known_where_there_are_gates(grace, is_gated):
+    """Without any, nothing is kept."""
+    if is_gated:
+        gate_of(grace)
+
+    expert = expert_of(grace)
     with grace.run("look") as run:
         expert("x")
         grace.flush()
@@ -263,14 +270,7 @@ def test_too_much_of_nested_runs_is_a_gap(grace, monkeypatch, limit, value):
     monkeypatch.setattr(_sight, limit, value)
     gate_of(grace)
 
-    @grace.tool
-    def look():
-        return "acc-1"
-
-    @grace.agent
-    def expert(task):
-        look()
-
+    expert = expert_of(grace)
     with grace.run("look") as run:
         expert("x")
         grace.flush()
