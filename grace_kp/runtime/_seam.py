@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from grace_kp.confidence import RunEvidence
-    from grace_kp.gating import Reviewer
+    from grace_kp.gating import Reviewer, Steps
     from grace_kp.record import Run
     from grace_kp.runtime._gates import Gates
 
@@ -348,7 +348,7 @@ def _deciding(
     wait: bool | None,
     at: Place | None = None,
     at_least: InterventionLevel | None = None,
-) -> Any:
+) -> Steps[list[Verdict]]:
     """Return the steps that decide on calls. `live` is a `LiveRun`, a `Run`, or None for the current run."""
     if wait is not None and not isinstance(wait, bool):
         raise GateError(f"wait is True, False or None, not {brief(wait)}")
@@ -369,7 +369,7 @@ def _deciding(
     return _verdicts(live, calls, cases, places)
 
 
-def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: list[Place]) -> Any:
+def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: list[Place]) -> Steps[list[Verdict]]:
     stated = [{"version": _VERSION, "place": place.to_dict()} for place in places]
     verdicts = yield from decide_all(cases, stated)
     for verdict, call, place in zip(verdicts, calls, places, strict=True):
