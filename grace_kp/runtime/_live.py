@@ -238,10 +238,10 @@ class LiveRun:
     @shielded
     def _suspend(self, run: Run, token: str) -> None:
         run.facts = {"thread_id": token}
-        pause = Pause(token, None, None, once=True)
-        run.asked = True
-        run.owner.asked([(run, pause)])  # stored at once, because the program may save its state next and die
-        run.suspend(pause)
+        run.suspend(Pause(token, None, None, once=True))
+        if run is not self.run:
+            return
+        self.grace._writer.write_now()  # with the runs inside, because the program may save its state next and die
         self._runs.suspended[token] = run
         if len(self._runs.suspended) > MAX_SUSPENDED:
             self._runs.suspended.popitem(last=False)
