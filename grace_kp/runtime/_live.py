@@ -241,7 +241,7 @@ class LiveRun:
         run.suspend(Pause(token, None, None, once=True))
         if run is not self.run:
             return
-        self.grace._writer.write_now()  # with the runs inside, because the program may save its state next and die
+        self.grace._writer.store_soon(1.0)  # with the runs inside, because the program may save its state next and die
         self._runs.suspended[token] = run
         if len(self._runs.suspended) > MAX_SUSPENDED:
             self._runs.suspended.popitem(last=False)
