@@ -486,4 +486,9 @@ def _outcome_of(error: Exception) -> str:
         return "timed_out"
     if isinstance(error, ActionRedirected):
         return "answered"
-    return "rejected" if isinstance(error, ActionCancelled) and error.response is not None else "not_asked"
+    return "rejected" if isinstance(error, ActionCancelled) and _is_answer(error.response) else "not_asked"
+
+
+def _is_answer(response: InterventionResponse | None) -> bool:
+    """Return whether a reviewer gave the response, and not the gate in its place."""
+    return response is not None and response.reviewer is not None
