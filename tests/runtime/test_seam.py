@@ -23,7 +23,7 @@ SCHEMA = {
     },
     "required": ["to", "amount"],
 }
-CALL = {"to": "ana", "amount": 10, "memo": "rent", "from": "bo", "user-id": "u1"}
+CALL = {"to": "ana", "amount": 10, "memo": "rent 4711", "from": "bo", "user-id": "u1"}
 SAYS_NO = "Not run; do not call it again."
 
 
@@ -376,7 +376,7 @@ def test_sealed_and_ignored_arguments(desk, monkeypatch):
     action, run = pay_action(grace, sealed=["memo"], ignore=["user-id"]), run_of(grace)
     verdict = action.decide(CALL, call_id="c1", run=run, wait=False)
     kept = verdict.to_dict()
-    assert "rent" not in json.dumps(kept)
+    assert "4711" not in json.dumps(kept)
     assert kept["sealed"] == ["memo"]
     with pytest.raises(gk.GateError, match="memo is sealed"):
         gk.Verdict.from_dict(kept, action)
@@ -385,12 +385,12 @@ def test_sealed_and_ignored_arguments(desk, monkeypatch):
     verdict = gk.Verdict.from_dict(kept, action, run=run, arguments={**CALL, "user-id": "u2"})
     call = run.open_tool(action, verdict.arguments)
     claim = verdict.begin(verdict.arguments)
-    call.close("paid for rent")
-    claim.done("paid for rent")
+    call.close("paid for rent 4711")
+    claim.done("paid for rent 4711")
     run.close()
     trace = json.dumps(run.trace.to_dict())
     assert claim.started
-    assert "rent" not in trace.replace("pay the rent", "")
+    assert "4711" not in trace
     assert "u2" not in trace
 
 
