@@ -210,13 +210,13 @@ class LiveRun:
         """Decide on the `gk.Call`s of one turn on the same evidence; with `wait=False`, what a person must decide is pending."""
         from grace_kp.runtime._seam import decide_calls
 
-        return decide_calls(self.grace, self, calls, wait)
+        return decide_calls(self, calls, wait)
 
     async def adecide(self, calls: Sequence[Any], wait: bool | None = None) -> list[Any]:
         """Decide like `decide`, without blocking the event loop."""
         from grace_kp.runtime._seam import adecide_calls
 
-        return await adecide_calls(self.grace, self, calls, wait)
+        return await adecide_calls(self, calls, wait)
 
     def close(self, result: object = None, *, ended: Instant = None) -> None:
         """Record that the run returned `result`. Only the first end of a run counts."""
@@ -414,7 +414,7 @@ class LiveRuns:
     def action_named(self, name: str) -> Any:
         """Return the gated action of this name that was defined last; None without one."""
         found = self.grace._definitions().find_named(name)
-        return found[-1] if found else None
+        return self.grace._actions.get(name) or (found[-1] if found else None)
 
     def spec_of(self, name: str, kind: str, scores: Any, failed: Callable[[Any], object] | None) -> Spec:
         """Return the description of a tool, the same for all its calls."""
