@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     Frame = Call | Run
     Instant = datetime | float | None
+    Who = tuple[str, str, str | None, str | None, str | None]
 
 T = TypeVar("T")
 
@@ -89,17 +90,14 @@ class LiveRun:
     """
 
     __slots__ = (
-        "__weakref__", "_block", "_runs", "claims", "domain", "frame", "framework", "instructions", "name", "outcome", "place", "run", "session",
+        "__weakref__", "_block", "_runs", "_who", "claims", "domain", "frame", "framework", "instructions", "name", "outcome", "place", "run", "session",
         "thought", "update", "user", "user_message",
     )  # fmt: skip
 
-    def __init__(self, runs: LiveRuns, run: Run | None, frame: Run, place: tuple[str, str] | None) -> None:
+    def __init__(self, runs: LiveRuns, run: Run | None, frame: Run, who: Who, place: tuple[str, str] | None) -> None:
         self._runs, self.place, self.run, self.frame = runs, place, run, frame
+        self.name, self.domain, self.framework, self.session, self.user = self._who = who
         self._block: AbstractContextManager[Any] | None = None
-        self.name = self.domain = ""
-        self.framework: str | None = None
-        self.session: str | None = None
-        self.user: str | None = None
         self.claims: set[Any] = set()
         self.thought, self.user_message, self.instructions = frame.thought, frame.user_message, frame.instructions
         self.update, self.outcome = frame.update, frame.outcome
@@ -150,6 +148,8 @@ class LiveRun:
         Without `ended` it ended now; without `started` it took no time.
         """
         run = self.frame
+        if run is not self.run:
+            return
         end = _on_clock(run, ended) or run.clock()
         call = ModelCall(render_text(model, MAX_NAME), start=min(_on_clock(run, started) or end, end), end=end)
         call.text = _shown(run, text) if text else ""
@@ -185,6 +185,8 @@ class LiveRun:
             inside: the call around it.
         """
         run, call, is_name = self.frame, None, isinstance(tool, str)
+        if run is not self.run:
+            return LiveCall(self, None, reads_scores=False)
         try:
             action = self._runs.action_named(tool) if is_name else tool
             spec = self._runs.spec_of(
@@ -227,13 +229,9 @@ class LiveRun:
         raised = isinstance(error, BaseException)
         self._end(lambda run: run.fail(error) if raised else run.refuse("Error", _shown(run, error)), ended)  # type: ignore[arg-type]
 
-    def interrupt(self, why: str) -> None:
-        """Record that nobody reported the end of the run."""
-        self._end(lambda run: run.refuse("Interrupted", why, INTERRUPTED))
-
     def suspend(self, key: str) -> None:
         """End the live run, because it waits for a person; its trace is continued by `open_run(resume=key)`, also in another process."""
-        self._end(lambda run: self._suspend(run, self._runs.token(key, self)))
+        self._end(lambda run: self._suspend(run, _token(key, self._who)))
 
     @shielded
     def _suspend(self, run: Run, token: str) -> None:
@@ -356,25 +354,21 @@ class LiveRuns:
     ) -> LiveRun:  # fmt: skip
         """Open a live run. `stated` has its domain, session, user, tags and metadata."""
         recorder, around = self.grace.recorder, inside.run if isinstance(inside, LiveCall) else inside
-        framework = framework or (None if around is None else around.framework)
+        framework, session, user = (
+            getattr(around, label, None) if value is None else value
+            for label, value in (("framework", framework), ("session", stated["session"]), ("user", stated["user"]))
+        )
         known = render_text(name or framework or "run", MAX_NAME)
-        text = render_text(objective, min(MAX_OBJECTIVE, recorder.max_text)) if recorder.capture_input else ""
-        spec = Spec(None, kind=AGENT, name=known, domain=stated["domain"])
-        run = self._begin(spec, text if text.strip() else known, None if inside is None else inside.frame, started)
+        who = (known, stated["domain"] or recorder.domain, framework, session, user)
+        text = render_text(objective or "", min(MAX_OBJECTIVE, recorder.max_text)) if recorder.capture_input else ""
+        spec, token = Spec(None, kind=AGENT, name=known, domain=stated["domain"]), resume and _token(resume, who)
+        around_frame, begins = None if inside is None else inside.frame, _nanoseconds(started)
+        run = self._begin(spec, text if text.strip() else known, around_frame, begins, who[2], stated, token)
         frame = run
         if frame is None:
             frame = silent_run(spec, known)
             frame.owner.max_events = 0
-        live = LiveRun(self, run, frame, None if run_id is None else (framework or DEFAULT, str(run_id)))
-        live.name, live.domain, live.framework = known, spec.domain or recorder.domain, framework
-        for label in ("session", "user"):
-            setattr(
-                live, label, stated[label] if around is None or stated[label] is not None else getattr(around, label)
-            )
-        if run is not None:
-            run.framework = framework or DEFAULT
-            run.update(**{label: stated[label] for label in ("session", "user", "tags", "metadata")})
-            self._announce(run, None if resume is None else self.token(resume, live))
+        live = LiveRun(self, run, frame, who, None if run_id is None else (framework or DEFAULT, str(run_id)))
         with self._lock:
             self.open_runs[live] = None
             if live.place is not None:
@@ -382,34 +376,28 @@ class LiveRuns:
             oldest = next(iter(self.open_runs)) if len(self.open_runs) > MAX_OPEN else None
         if oldest is not None:
             note("open_run", OVERFLOW)
-            oldest.interrupt(OVERFLOW)
+            oldest._end(lambda run: run.refuse("Interrupted", OVERFLOW, INTERRUPTED))
         return live
 
     @shielded
-    def _begin(self, spec: Spec, objective: str, inside: Frame | None, started: Instant) -> Run | None:
-        arguments = {"input": objective}
-        run = open_run(self.grace.recorder, spec, (), arguments, objective=objective, inside=inside, quiet=True)
-        if run is not None:
-            run.keep = True
-            at, wall = _nanoseconds(started), run.owner.wall_clock()
-            if at is not None and at < wall:
-                run.began, run.start = at, run.start - (wall - at)
-                if run.via is not None:
-                    run.via.start = max(run.start, run.via.run.start)
-        return run
-
-    @shielded
-    def _announce(self, run: Run, token: str | None) -> None:
+    def _begin(
+        self, spec: Spec, objective: str, inside: Frame | None, begins: int | None, framework: str | None,
+        stated: Mapping[str, Any], token: str | None,
+    ) -> Run | None:  # fmt: skip
+        recorder, arguments = self.grace.recorder, {"input": objective}
+        run = open_run(recorder, spec, (), arguments, objective=objective, inside=inside, quiet=True)
+        if run is None:
+            return None
+        run.keep, run.framework = True, render_text(framework or DEFAULT, MAX_NAME)
+        if begins is not None and begins < (wall := recorder.wall_clock()):
+            run.began, run.start = begins, run.start - (wall - begins)
+            if run.via is not None:
+                run.via.start = max(run.start, run.via.run.start)
+        run.update(**{label: stated[label] for label in ("session", "user", "tags", "metadata")})
         if token is not None:
             run.resumes = Pause(token, None, None, previous=self.suspended.pop(token, None), once=True)
-        self.grace.recorder.announce(run)
-
-    @staticmethod
-    def token(key: str, live: LiveRun) -> str:
-        """Return what a suspended run is found by. It shows neither the key nor whom the run is for."""
-        parts = (key, live.name, live.domain, live.framework, live.session, live.user)
-        whole = json.dumps([None if part is None else str(part) for part in parts], separators=(",", ":"))
-        return hashlib.sha256(whole.encode()).hexdigest()
+        recorder.announce(run)
+        return run
 
     def action_named(self, name: str) -> Any:
         """Return the gated action of this name that was defined last; None without one."""
@@ -432,6 +420,12 @@ class LiveRuns:
             self._specs.clear()
         self._specs[place] = spec
         return spec
+
+
+def _token(key: str, who: Who) -> str:
+    """Return what a suspended run is found by. It shows neither the key nor whom the run is for."""
+    parts = [None if part is None else str(part) for part in (key, *who)]
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
 
 
 def _shown(run: Run, text: object) -> str:
