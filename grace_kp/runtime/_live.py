@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import threading
 from collections import OrderedDict
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.record import (
     AGENT,
@@ -42,8 +40,7 @@ from grace_kp.record import (
 from grace_kp.trace import render, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.confidence import Scores
     from grace_kp.record import Call, Run
@@ -54,8 +51,6 @@ if TYPE_CHECKING:
     Instant = datetime | float | None
     Who = tuple[str, str, str | None, str | None, str | None]
 
-T = TypeVar("T")
-
 MAX_OPEN = 10_000
 """Live runs that are open at once; beyond it the oldest is closed as interrupted."""
 MAX_SUSPENDED = 256
@@ -63,20 +58,26 @@ MAX_SUSPENDED = 256
 MAX_SPECS, MAX_NAME, MAX_OBJECTIVE, MAX_SEALED = 1_024, 200, 2_000, 200_000
 OVERFLOW = f"closed as interrupted, because more than {MAX_OPEN:,} runs were open"
 DEFAULT = "grace_kp"
+LAST = 1e11
+"""Seconds since the epoch that are certainly no time."""
 
 
-@contextmanager
-def _current(frame: Frame, entered: T) -> Iterator[T]:
-    """Make a run or call current while a block runs. Leaving the block raises nothing, in whichever context that happens."""
-    before, token = CURRENT.get(), CURRENT.set(frame)
-    try:
-        yield entered
-    finally:
-        try:
-            CURRENT.reset(token)
-        except ValueError:  # another context, perhaps a copy of the one that was entered
-            if CURRENT.get() is frame:
-                CURRENT.set(before)
+class Current:
+    """Makes a run or call current while a block runs. Leaving the block raises nothing, in whichever context and order that happens."""
+
+    __slots__ = ("_before", "_entered", "_frame")
+
+    def __init__(self, frame: Frame, entered: Any) -> None:
+        self._frame, self._entered, self._before = frame, entered, None
+
+    def __enter__(self) -> Any:
+        self._before = CURRENT.get()
+        CURRENT.set(self._frame)
+        return self._entered
+
+    def __exit__(self, *_: object) -> None:
+        if CURRENT.get() is self._frame:  # also in a copy of the context that was entered; no token would do there
+            CURRENT.set(self._before)
 
 
 class LiveRun:
@@ -97,15 +98,10 @@ class LiveRun:
     def __init__(self, runs: LiveRuns, run: Run | None, frame: Run, who: Who, place: tuple[str, str] | None) -> None:
         self._runs, self.place, self.run, self.frame = runs, place, run, frame
         self.name, self.domain, self.framework, self.session, self.user = self._who = who
-        self._block: AbstractContextManager[Any] | None = None
+        self._block: Current | None = None
         self.claims: set[Any] = set()
         self.thought, self.user_message, self.instructions = frame.thought, frame.user_message, frame.instructions
         self.update, self.outcome = frame.update, frame.outcome
-
-    @property
-    def grace(self) -> Grace:
-        """The runtime of the run."""
-        return self._runs.grace
 
     @property
     def id(self) -> str | None:
@@ -122,10 +118,11 @@ class LiveRun:
         """The finished trace, scored; RuntimeError while the run is open, or where its trace was not kept."""
         return self.frame.trace
 
-    def current(self) -> AbstractContextManager[LiveRun]:
+    def current(self) -> Current:
         """`with run.current():` — gates and recorded functions inside belong to this run. It may be entered repeatedly, by many tasks and threads."""
-        return _current(self.frame, self)
+        return Current(self.frame, self)
 
+    @shielded
     def handoff(self, to: str | Iterable[str], *, source: str | None = None) -> None:
         """Record as a thought that the agent, or the one named `source`, handed over to another or several."""
         words = HOST.handoff_to([to] if isinstance(to, str) else [*to])
@@ -175,31 +172,23 @@ class LiveRun:
     ) -> LiveCall:
         """Record that a tool is called; return the call, which must be ended. Any number may be open at once.
 
-        Args:
-            tool: its name, or its action. What a gated action of that name ignores is not recorded, and what it seals is hidden.
-            arguments: by name.
-            kind: `search` for a tool that returns search results.
-            scores: what their scores are; see `Grace.retriever`. When None, no score is read, and gates ask at least for CONFIRM.
-            failed: decides whether a result is a failure; see `Grace.tool`. That of the action when None.
-            started: an aware datetime, or seconds since the epoch; now when None.
-            inside: the call around it.
+        `tool` is its name or its action; what a gated action of that name ignores is not recorded, and what it seals is hidden. A tool of the
+        kind `search` returns search results; `scores` and `failed` are those of `Grace.retriever`. Without `scores` no score is read,
+        and gates ask at least for CONFIRM. `started` is an aware datetime, or seconds since the epoch; `inside` is the call around it.
         """
         run, call, is_name = self.frame, None, isinstance(tool, str)
         if run is not self.run:
             return LiveCall(self, None, reads_scores=False)
         try:
             action = self._runs.action_named(tool) if is_name else tool
-            spec = self._runs.spec_of(
-                tool if is_name else tool.name, kind, scores, failed or getattr(action, "failed", None)
-            )
+            failed = failed or getattr(action, "failed", None)
+            spec = self._runs.spec_of(tool if is_name else tool.name, kind, scores, failed)
             named = {str(key): value for key, value in arguments.items()}
             if (terms := getattr(action, "terms", None)) is not None:
                 sealed = {key: render(value, MAX_SEALED) for key, value in named.items() if key in terms.sealed}
-                named = {key: value for key, value in named.items() if key not in terms.ignore} | dict.fromkeys(
-                    sealed, SEALED
-                )
                 if sealed:  # its result may repeat them
                     register(run, {"sealed": [*sealed], "arguments": sealed})
+                named = {key: SEALED if key in sealed else named[key] for key in named if key not in terms.ignore}
             if not run.open:
                 note("open_tool", "called after the run had ended")
             elif (call := call_in(inside.frame if inside else run, spec, named)) is not None and started is not None:
@@ -226,8 +215,10 @@ class LiveRun:
 
     def fail(self, error: BaseException | str, *, ended: Instant = None) -> None:
         """Record that the run failed, with an exception or a message."""
-        raised = isinstance(error, BaseException)
-        self._end(lambda run: run.fail(error) if raised else run.refuse("Error", _shown(run, error)), ended)  # type: ignore[arg-type]
+        if isinstance(error, BaseException):
+            self._end(lambda run: run.fail(error), ended)
+        else:
+            self._end(lambda run: run.refuse("Error", _shown(run, error)), ended)
 
     def suspend(self, key: str) -> None:
         """End the live run, because it waits for a person; its trace is continued by `open_run(resume=key)`, also in another process."""
@@ -239,14 +230,20 @@ class LiveRun:
         run.suspend(Pause(token, None, None, once=True))
         if run is not self.run:
             return
-        self.grace._writer.store_soon(1.0)  # with the runs inside, because the program may save its state next and die
+        self._runs.grace._writer.store_soon(
+            1.0
+        )  # with the runs inside, because the program may save its state next and die
         self._runs.suspended[token] = run
         if len(self._runs.suspended) > MAX_SUSPENDED:
             self._runs.suspended.popitem(last=False)
 
     def _end(self, end: Callable[[Run], object], ended: Instant = None) -> None:
-        if not self._runs.leave(self):
-            return
+        runs = self._runs
+        with runs.lock:
+            if runs.open_runs.pop(self, True):  # it has ended before
+                return
+            if self.place is not None and runs.by_id.get(self.place) is self:
+                del runs.by_id[self.place]
         try:
             while self.claims:
                 attempt("a claim that its run leaves open", self.claims.pop().unknown)
@@ -262,7 +259,7 @@ class LiveRun:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         if self._block is not None:
-            self._block.__exit__(None, None, None)
+            self._block.__exit__()
         if error is None:
             self.close()
         else:
@@ -291,9 +288,9 @@ class LiveCall:
         """The recorded call, else its run."""
         return self.run.frame if self.call is None else self.call
 
-    def current(self) -> AbstractContextManager[LiveCall]:
+    def current(self) -> Current:
         """`with call.current():` — gates, recorded functions and runs inside belong to this call; see `LiveRun.current`."""
-        return _current(self.frame, self)
+        return Current(self.frame, self)
 
     @shielded
     def close(self, result: object, *, ended: Instant = None) -> None:
@@ -332,21 +329,11 @@ class LiveRuns:
 
     def after_fork(self) -> None:
         """Forget all of them in the child; they belong to the parent."""
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self.open_runs: dict[LiveRun, None] = {}
         self.by_id: dict[tuple[str, str], LiveRun] = {}
         self.suspended: OrderedDict[str, Run] = OrderedDict()
         self._specs: dict[Any, Spec] = {}
-
-    def leave(self, live: LiveRun) -> bool:
-        """Forget a run that ends; False where it has ended before."""
-        with self._lock:
-            if live not in self.open_runs:
-                return False
-            del self.open_runs[live]
-            if live.place is not None and self.by_id.get(live.place) is live:
-                del self.by_id[live.place]
-        return True
 
     def open(
         self, objective: object, name: str | None, framework: str | None, run_id: object, resume: str | None,
@@ -360,8 +347,15 @@ class LiveRuns:
         )
         known = render_text(name or framework or "run", MAX_NAME)
         who = (known, stated["domain"] or recorder.domain, framework, session, user)
-        text = render_text(objective or "", min(MAX_OBJECTIVE, recorder.max_text)) if recorder.capture_input else ""
-        spec, token = Spec(None, kind=AGENT, name=known, domain=stated["domain"]), resume and _token(resume, who)
+        text = (
+            render_text("" if objective is None else objective, min(MAX_OBJECTIVE, recorder.max_text))
+            if recorder.capture_input
+            else ""
+        )
+        spec, token = (
+            Spec(None, kind=AGENT, name=known, domain=stated["domain"]),
+            None if resume is None else _token(resume, who),
+        )
         around_frame, begins = None if inside is None else inside.frame, _nanoseconds(started)
         run = self._begin(spec, text if text.strip() else known, around_frame, begins, who[2], stated, token)
         frame = run
@@ -369,7 +363,7 @@ class LiveRuns:
             frame = silent_run(spec, known)
             frame.owner.max_events = 0
         live = LiveRun(self, run, frame, who, None if run_id is None else (framework or DEFAULT, str(run_id)))
-        with self._lock:
+        with self.lock:
             self.open_runs[live] = None
             if live.place is not None:
                 self.by_id[live.place] = live
@@ -444,8 +438,8 @@ def _nanoseconds(value: Instant) -> int | None:
     """Return a time as nanoseconds since the epoch; None without a usable one."""
     if isinstance(value, datetime) and value.utcoffset() is not None:
         return round(value.timestamp() * 1e9)
-    if type(value) in {int, float} and math.isfinite(value):  # type: ignore[arg-type]  # it is a number
-        return round(value * 1e9)  # type: ignore[operator]
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST:
+        return round(value * 1e9)
     if value is not None:
         note("started or ended", "a time must be an aware datetime or seconds since the epoch; recorded as now")
     return None
