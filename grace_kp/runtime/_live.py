@@ -248,8 +248,8 @@ class LiveRun:
             if self.place is not None and runs.by_id.get(self.place) is self:
                 del runs.by_id[self.place]
         try:
-            while self.claims:
-                attempt("a claim that its run leaves open", self.claims.pop().unknown)
+            for claim in list(self.claims):
+                attempt("a claim that its run leaves open", claim.unknown)
         finally:
             if self.frame.open:
                 self.frame.end = _on_clock(self.frame, ended) or 0
