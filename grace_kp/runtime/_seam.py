@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import string
 from collections import Counter
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from grace_kp.gating import (
     LedgerEntry,
     Place,
     Policy,
+    PolicySet,
     StandingCall,
     Terms,
     Verdict,
@@ -49,8 +51,10 @@ if TYPE_CHECKING:
     from grace_kp.gating import Reviewer, Steps
     from grace_kp.record import Run
     from grace_kp.runtime._gates import Gates
+    from grace_kp.runtime._grace import Grace
 
 _VERSION = 1
+_log = logging.getLogger("grace_kp.gate")
 _REFUSALS = {"cancel": ActionCancelled, "input": ActionRedirected}
 
 
@@ -238,6 +242,68 @@ class Action:
         )
         case.entry = scope.entry(self.name, case.shown_arguments(), entry_id, self.terms.sealed)
         return case
+
+
+class GateTable:
+    """The gates that an adapter states by tool, and the tools that it has met; see `Grace.tool_gates`."""
+
+    def __init__(self, grace: Grace, gates: Mapping[str, Policy | str] | None, title: str) -> None:
+        self._grace, self._title = grace, title
+        self._policies = PolicySet(gates)
+        self._actions: dict[str, Action] = {}
+        self._offered: set[str] = set()
+        self._warned: set[str] = set()
+        runtime = grace._gates()
+        for name in self._policies.names:  # groups without a common one are an error now
+            runtime.policies.for_action(name, self._policies.entry_for(name))
+        runtime.others.add(self._policies)
+        grace.recorder.is_gated = True
+
+    def action(
+        self, tool: str, schema: Mapping[str, Any] | None = None, *, failed: Callable[[Any], object] | None = None
+    ) -> Action:
+        """Return the action of a tool, with the policy that the table states for its name or for one that it looks like."""
+        found = self._actions.get(tool)
+        if found is None or (schema is not None and found.schema != schema):
+            policy = self._policies.stated_for(tool, lambda: self._offered)
+            found = self._actions[tool] = self._grace.action(tool, schema=schema, policy=policy, failed=failed)
+        return found
+
+    def offer(self, tools: Iterable[str]) -> None:
+        """State tools that the model is offered.
+
+        Raises:
+            GateError: an entry matches none of them and is spelt nearly like one.
+        """
+        if (names := {*tools}) <= self._offered:
+            return
+        for stated, tool in self._policies.misspelt(self._offered | names).items():
+            raise GateError(
+                f"{self._title}(gates={{{stated!r}: ...}}): no tool is called {stated!r}; did you mean {tool!r}? If not, leave it out"
+            )
+        self._offered |= names
+        self._grace._gates().tools.update(names)
+
+    def refuse(self, tools: Iterable[str], why: str) -> None:
+        """State tools that no hook sees: a warning for each, once.
+
+        Raises:
+            GateError: one of them is gated, which cannot be enforced.
+        """
+        for tool in tools:
+            if self.action(tool).gated:
+                raise GateError(f"{self._title} cannot gate {tool!r}: {why}; remove the tool or the gate")
+            self._warn(f"{self._title} neither records nor gates {tool!r}: {why}")
+
+    def warn_unmatched(self) -> None:
+        """Warn of entries that match no tool that was offered so far, each once."""
+        for stated, near in self._policies.unmatched(self._offered).items():
+            self._warn(f"{self._title}(gates=...): no tool offered so far is called {stated!r} (nearest: {near})")
+
+    def _warn(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            _log.warning("%s", message)
 
 
 def _named_in(stated: Mapping[str, Any]) -> list[str]:

@@ -481,3 +481,21 @@ def test_threads_that_begin_at_once_run_it_once(desk):
     for thread in threads:
         thread.join()
     assert sorted(started) == [False] * 7 + [True]
+
+
+def test_gates_of_an_adapter(caplog):
+    """Names and globs, names that only look alike, misspelt ones, and tools that no hook sees."""
+    grace = make_grace(reviewer=None, policies={"wire": "confirm"})
+    table = grace.tool_gates({"pay": "confirm", "delete_*": "deny", "send-mail": "confirm"}, "Adapter")
+    assert [table.action(name).gated for name in ("pay", "PAY", "delete_all", "wire", "look")] == [True] * 4 + [False]
+    assert table.action("pay", SCHEMA) is table.action("pay")
+    with pytest.raises(gk.GateError, match="did you mean 'send_mail'"):
+        table.offer(["pay", "send_mail"])
+    table.offer(["pay"])
+    table.refuse(["web_search"], "the provider runs it")
+    with pytest.raises(gk.GateError, match="cannot gate 'delete_index'"):
+        table.refuse(["delete_index"], "the provider runs it")
+    table.warn_unmatched()
+    table.warn_unmatched()
+    assert [each for each in caplog.messages if "web_search" in each and "neither" in each]
+    assert len([each for each in caplog.messages if "'delete_*'" in each]) <= 1
