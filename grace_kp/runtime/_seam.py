@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from grace_kp.gating import Reviewer, Steps
     from grace_kp.record import Run
     from grace_kp.runtime._gates import Gates
-    from grace_kp.runtime._grace import Grace
 
 _VERSION = 1
 _log = logging.getLogger("grace_kp.gate")
@@ -247,7 +246,7 @@ class Action:
 class GateTable:
     """The gates that an adapter states by tool, and the tools that it has met; see `Grace.tool_gates`."""
 
-    def __init__(self, grace: Grace, gates: Mapping[str, Policy | str] | None, title: str) -> None:
+    def __init__(self, grace: Any, gates: Mapping[str, Policy | str] | None, title: str) -> None:
         self._grace, self._title = grace, title
         self._policies = PolicySet(gates)
         self._actions: dict[str, Action] = {}
