@@ -65,7 +65,8 @@ class Call:
         arguments: the arguments by name, JSON values; they are copied.
         id: the call id, or a tuple that ends with it: `(session, call_id)`, `(session, turn, call_id)` or
             `(framework, session, turn, call_id)`. What it leaves out comes from the run. Models choose call ids, so state the session, and
-            a turn that is the same when the program is resumed, such as the number of the model's message.
+            a turn that is the same when the program is resumed, such as the number of the model's message. Without a call id each call is
+            a new one, which only its verdict finds again.
 
     Raises:
         GateError: an argument is not JSON, or the id is none of these.
@@ -463,4 +464,6 @@ def _place_of(call: Call, live: Any, run: Run | None) -> Place:
     if session is None:
         # Without one, only this very call is found again: another conversation may use the same ids.
         session = f"run:{run.id}" if run is not None else f"call:{uuid4().hex}"
+    if call_id is None:
+        call_id = f"once:{uuid4().hex}"  # a call without an id is another one each time
     return Place(framework=str(framework), session=str(session), turn=turn, call_id=call_id)

@@ -307,6 +307,27 @@ def test_ends_of_a_claim(desk, end, later):
     assert after.runs or "not run again" in after.message
 
 
+@pytest.mark.parametrize("end", ["close", "fail", "suspend"])
+def test_a_claim_that_a_live_run_leaves_open_is_unknown(desk, end):
+    grace = desk.open()
+    action, run = pay_action(grace), run_of(grace)
+    verdict = action.decide(CALL, call_id="c1", run=run, wait=False)
+    grace.approvals.approve(verdict.approval.id, by="bo")
+    claim = action.decide(CALL, call_id="c1", run=run, wait=False).begin(CALL)
+    getattr(run, end)("x")
+    assert grace.approvals.get(verdict.approval.id).state == gk.ApprovalState.UNKNOWN
+    with pytest.raises(gk.GateError, match="has ended"):
+        claim.done()
+
+
+def test_calls_without_an_id_are_new_each_time():
+    grace = make_grace(reviewer=answering("proceed"))
+    action = pay_action(grace)
+    with grace.run("x", session="s"):
+        paid = [action.decide(CALL).run(lambda arguments: "paid") for _ in range(2)]
+    assert paid == ["paid", "paid"]
+
+
 def test_a_claim_that_its_run_leaves_open_is_unknown(desk):
     grace = desk.open(reviewer=answering("proceed"))
     action = pay_action(grace)
