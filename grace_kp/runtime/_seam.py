@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import string
 from collections import Counter
@@ -425,7 +426,7 @@ def _deciding(
     cases, places = [], []
     for call in calls:
         place = at or _place_of(call, live, run)
-        same = place, call.action.name, canonical(call.arguments)
+        same = place, call.action.name, json.dumps(call.arguments, sort_keys=True)
         equal[same] += 1
         place = place if at else replace(place, number=equal[same])
         places.append(place)

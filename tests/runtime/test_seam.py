@@ -425,6 +425,15 @@ def test_misuse_raises(arguments):
         action.decide(arguments)
 
 
+@pytest.mark.parametrize("value", [2**80, -0.0, 1e300, "\ud800", "", [[]] * 3, {"": None}, {"a" * 300: {"b": []}}])
+def test_any_json_can_be_decided_on(desk, value):
+    grace = desk.open(reviewer=answering("proceed"))
+    action = grace.action("pay", policy="confirm")
+    verdict = action.decide({"x": value}, call_id=("s" * 5_000, 2**70, "c" * 5_000))
+    assert verdict.outcome == "approved" or "cannot" in verdict.message
+    assert verdict.waits is False
+
+
 @pytest.mark.parametrize("id", [(), (1, 2, 3, 4, 5), 1.5, ("s", ["c"]), {"a": 1}])
 def test_an_id_is_plain(id):  # noqa: A002 — the name of the parameter
     with pytest.raises(gk.GateError, match="the id of a call"):
