@@ -307,6 +307,27 @@ def test_ends_of_a_claim(desk, end, later):
     assert after.runs or "not run again" in after.message
 
 
+@pytest.mark.parametrize("end", ["close", "fail", "suspend"])
+def test_a_claim_that_a_live_run_leaves_open_is_unknown(desk, end):
+    grace = desk.open()
+    action, run = pay_action(grace), run_of(grace)
+    verdict = action.decide(CALL, call_id="c1", run=run, wait=False)
+    grace.approvals.approve(verdict.approval.id, by="bo")
+    claim = action.decide(CALL, call_id="c1", run=run, wait=False).begin(CALL)
+    getattr(run, end)("x")
+    assert grace.approvals.get(verdict.approval.id).state == gk.ApprovalState.UNKNOWN
+    with pytest.raises(gk.GateError, match="has ended"):
+        claim.done()
+
+
+def test_calls_without_an_id_are_new_each_time():
+    grace = make_grace(reviewer=answering("proceed"))
+    action = pay_action(grace)
+    with grace.run("x", session="s"):
+        paid = [action.decide(CALL).run(lambda arguments: "paid") for _ in range(2)]
+    assert paid == ["paid", "paid"]
+
+
 def test_a_claim_that_its_run_leaves_open_is_unknown(desk):
     grace = desk.open(reviewer=answering("proceed"))
     action = pay_action(grace)
@@ -404,6 +425,15 @@ def test_misuse_raises(arguments):
         action.decide(arguments)
 
 
+@pytest.mark.parametrize("value", [2**80, -0.0, 1e300, "\ud800", "", [[]] * 3, {"": None}, {"a" * 300: {"b": []}}])
+def test_any_json_can_be_decided_on(desk, value):
+    grace = desk.open(reviewer=answering("proceed"))
+    action = grace.action("pay", policy="confirm")
+    verdict = action.decide({"x": value}, call_id=("s" * 5_000, 2**70, "c" * 5_000))
+    assert verdict.outcome == "approved" or "cannot" in verdict.message
+    assert verdict.waits is False
+
+
 @pytest.mark.parametrize("id", [(), (1, 2, 3, 4, 5), 1.5, ("s", ["c"]), {"a": 1}])
 def test_an_id_is_plain(id):  # noqa: A002 — the name of the parameter
     with pytest.raises(gk.GateError, match="the id of a call"):
@@ -481,3 +511,21 @@ def test_threads_that_begin_at_once_run_it_once(desk):
     for thread in threads:
         thread.join()
     assert sorted(started) == [False] * 7 + [True]
+
+
+def test_gates_of_an_adapter(caplog):
+    """Names and globs, names that only look alike, misspelt ones, and tools that no hook sees."""
+    grace = make_grace(reviewer=None, policies={"wire": "confirm"})
+    table = grace.tool_gates({"pay": "confirm", "delete_*": "deny", "send-mail": "confirm"}, "Adapter")
+    assert [table.action(name).gated for name in ("pay", "PAY", "delete_all", "wire", "look")] == [True] * 4 + [False]
+    assert table.action("pay", SCHEMA) is table.action("pay")
+    with pytest.raises(gk.GateError, match="did you mean 'send_mail'"):
+        table.offer(["pay", "send_mail"])
+    table.offer(["pay"])
+    table.refuse(["web_search"], "the provider runs it")
+    with pytest.raises(gk.GateError, match="cannot gate 'delete_index'"):
+        table.refuse(["delete_index"], "the provider runs it")
+    table.warn_unmatched()
+    table.warn_unmatched()
+    assert [each for each in caplog.messages if "web_search" in each and "neither" in each]
+    assert len([each for each in caplog.messages if "'delete_*'" in each]) <= 1
