@@ -233,12 +233,11 @@ class LiveRun:
     def _suspend(self, run: Run, token: str) -> None:
         run.facts = {"thread_id": token}
         run.suspend(Pause(token, None, None, once=True))
-        if run is not self.run:
-            return
-        self._runs.store_soon()  # with the runs inside, because the program may save its state next and die
-        self._runs.suspended[token] = run
-        if len(self._runs.suspended) > MAX_SUSPENDED:
-            self._runs.suspended.popitem(last=False)
+        if run is self.run:
+            self._runs.suspended[token] = run
+            if len(self._runs.suspended) > MAX_SUSPENDED:
+                self._runs.suspended.popitem(last=False)
+            self._runs.store_soon()  # with the runs inside, because the program may save its state next and die
 
     def _end(self, end: Callable[[Run], object], ended: Instant = None) -> None:
         runs = self._runs
