@@ -31,6 +31,7 @@ from grace_kp.record import (
     Spec,
     attempt,
     call_in,
+    instant,
     note,
     open_run,
     register,
@@ -231,7 +232,7 @@ class LiveRun:
 
     @shielded
     def _suspend(self, run: Run, token: str) -> None:
-        run.facts = {"thread_id": token}
+        run.facts = {"thread_id": token, "at": instant(run.owner.wall_clock())}
         run.suspend(Pause(token, None, None, once=True))
         if run is self.run:
             self._runs.suspended[token] = run
@@ -431,6 +432,7 @@ def _on_clock(run: Run, value: Instant) -> int | None:
     return min(now, max(run.start, now - (run.owner.wall_clock() - at)))
 
 
+@shielded
 def _nanoseconds(value: Instant) -> int | None:
     """Return a time as nanoseconds since the epoch; None without a usable one."""
     if isinstance(value, datetime) and value.utcoffset() is not None:
