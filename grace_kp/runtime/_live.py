@@ -350,17 +350,10 @@ class LiveRuns:
         )
         known = render_text(name or framework or "run", MAX_NAME)
         who = (known, stated["domain"] or recorder.domain, framework, session, user)
-        text = (
-            render_text("" if objective is None else objective, min(MAX_OBJECTIVE, recorder.max_text))
-            if recorder.capture_input
-            else ""
-        )
-        spec, token = (
-            Spec(None, kind=AGENT, name=known, domain=stated["domain"]),
-            None if resume is None else _token(resume, who),
-        )
-        around_frame, begins = None if inside is None else inside.frame, _nanoseconds(started)
-        run = self._begin(spec, text if text.strip() else known, around_frame, begins, who[2], stated, token)
+        spec, limit = Spec(None, kind=AGENT, name=known, domain=stated["domain"]), min(MAX_OBJECTIVE, recorder.max_text)
+        text = render_text(objective, limit) if recorder.capture_input and objective is not None else ""
+        token, outside = None if resume is None else _token(resume, who), None if inside is None else inside.frame
+        run = self._begin(spec, text if text.strip() else known, outside, started, framework, stated, token)
         frame = run
         if frame is None:
             frame = silent_run(spec, known)
@@ -378,7 +371,7 @@ class LiveRuns:
 
     @shielded
     def _begin(
-        self, spec: Spec, objective: str, inside: Frame | None, begins: int | None, framework: str | None,
+        self, spec: Spec, objective: str, inside: Frame | None, started: Instant, framework: str | None,
         stated: Mapping[str, Any], token: str | None,
     ) -> Run | None:  # fmt: skip
         recorder, arguments = self.recorder, {"input": objective}
@@ -386,8 +379,8 @@ class LiveRuns:
         if run is None:
             return None
         run.keep, run.framework = True, render_text(framework or DEFAULT, MAX_NAME)
-        if begins is not None and begins < (wall := recorder.wall_clock()):
-            run.began, run.start = begins, run.start - (wall - begins)
+        if (at := _nanoseconds(started)) is not None and at < (wall := recorder.wall_clock()):
+            run.began, run.start = at, run.start - (wall - at)
             if run.via is not None:
                 run.via.start = max(run.start, run.via.run.start)
         run.update(**{label: stated[label] for label in ("session", "user", "tags", "metadata")})
