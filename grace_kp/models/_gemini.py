@@ -32,7 +32,60 @@ VARIED = 0.7
 """Temperature for several judgements of the same texts; a single one is asked for at 0."""
 
 
-class GeminiJudge:
+class ServiceJudge:
+    """What the judges of services share."""
+
+    _question: Callable[[str, bool, Sequence[str]], tuple[Any, Any, Any]]
+    """Returns how to send a prompt, how to read the response, and how to get the reply from that; see `ServiceCaller.call`."""
+
+    def __init__(self, model: str, caller: ServiceCaller) -> None:
+        if not isinstance(model, str) or not model:
+            raise ValueError(f"model must be a non-empty string (got {model!r})")
+        self.model = model
+        self._caller = caller
+
+    @property
+    def base_url(self) -> str | None:
+        """The address of the service; None for the default."""
+        return self._caller.base_url
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for a judgement with all its attempts."""
+        return self._caller.timeout
+
+    def __call__(self, prompt: str) -> JudgeReply:
+        """Return the model's reply to a prompt.
+
+        Raises:
+            JudgeError: there was no reply; it holds the number of attempts and the last HTTP status.
+            MissingExtra: the extra of the service is not installed.
+        """
+        return self.ask(prompt)
+
+    def ask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
+        """Reply as a call does.
+
+        Args:
+            prompt: the prompt.
+            vary: True: ask at a higher temperature, for independent judgements.
+            fields: names of the scores in the JSON reply; without any, the prompt alone describes the reply.
+        """
+        send, read, reply = self._question(prompt, vary, fields)
+        found: JudgeReply = reply(*self._caller.call(send, read))
+        return found
+
+    async def aask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
+        """Reply as `ask` does, without blocking the event loop."""
+        send, read, reply = self._question(prompt, vary, fields)
+        found: JudgeReply = reply(*await self._caller.acall(send, read))
+        return found
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(model={self.model!r}, base_url={self.base_url!r}, timeout={self.timeout:g})"
+
+
+class GeminiJudge(ServiceJudge):
     """Asks Gemini for judgements. Pass it to `LLMSelfEvaluator`, or to `Grace(evaluator=…)`. Safe to share between threads.
 
     The statuses 408, 429, 500, 502, 503 and 504, lost connections and timeouts are retried, after exponentially growing waits with
@@ -55,48 +108,14 @@ class GeminiJudge:
         timeout: float = TIMEOUT,
         attempts: int = ATTEMPTS,
     ) -> None:
-        if not isinstance(model, str) or not model:
-            raise ValueError(f"model must be a non-empty string (got {model!r})")
-        self.model = model
-        self._caller = GoogleCaller(api_key=api_key, base_url=base_url, timeout=timeout, attempts=attempts)
+        super().__init__(model, GoogleCaller(api_key=api_key, base_url=base_url, timeout=timeout, attempts=attempts))
 
-    @property
-    def timeout(self) -> float:
-        """Seconds for a judgement with all its attempts."""
-        return self._caller.timeout
+    def _question(self, prompt: str, vary: bool, fields: Sequence[str]) -> tuple[Any, Any, Any]:
+        def send(client: Any, options: Any) -> Any:
+            config = _config(vary, fields, options)
+            return client.models.generate_content(model=self.model, contents=prompt, config=config)
 
-    def __call__(self, prompt: str) -> JudgeReply:
-        """Return the model's reply to a prompt.
-
-        Raises:
-            JudgeError: there was no reply; it holds the number of attempts and the last HTTP status.
-            MissingExtra: the extra `gemini` is not installed.
-        """
-        return self.ask(prompt)
-
-    def ask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
-        """Reply as a call does.
-
-        Args:
-            prompt: the prompt.
-            vary: True: ask at a higher temperature, for independent judgements.
-            fields: names of the scores in the JSON reply; without any, the prompt alone describes the reply.
-        """
-        reply, attempts = self._caller.call(self._request(prompt, vary, fields))
-        return _reply(reply, attempts, self.model)
-
-    async def aask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
-        """Reply as `ask` does, without blocking the event loop."""
-        reply, attempts = await self._caller.acall(self._request(prompt, vary, fields))
-        return _reply(reply, attempts, self.model)
-
-    def _request(self, prompt: str, vary: bool, fields: Sequence[str]) -> Callable[[Any, Any], Any]:
-        return lambda client, options: client.models.generate_content(
-            model=self.model, contents=prompt, config=_config(vary, fields, options)
-        )
-
-    def __repr__(self) -> str:
-        return f"GeminiJudge(model={self.model!r}, base_url={self._caller.base_url!r}, timeout={self.timeout:g})"
+        return send, lambda response: response, lambda response, attempts: _reply(response, attempts, self.model)
 
 
 def _config(vary: bool, fields: Sequence[str], options: Any) -> Any:
@@ -169,7 +188,7 @@ class GeminiEmbedder(RemoteEmbedder):
         attempts: int = ATTEMPTS,
         remember: int = REMEMBERED,
     ) -> None:
-        super().__init__(remember, dimensions)
+        super().__init__(self._batch, dimensions=dimensions, remember=remember)
         self.model = model
         self._caller = GoogleCaller(api_key=api_key, base_url=base_url, timeout=timeout, attempts=attempts)
 
@@ -182,7 +201,7 @@ class GeminiEmbedder(RemoteEmbedder):
             config = types.EmbedContentConfig(output_dimensionality=self._dimensions, http_options=options)
             return client.models.embed_content(model=self.model, contents=contents, config=config)
 
-        answer, _ = self._caller.call(work)
+        answer, _ = self._caller.call(work, lambda response: response)
         return [embedding.values or [] for embedding in answer.embeddings or []]
 
     def __repr__(self) -> str:
@@ -215,11 +234,10 @@ class ServiceCaller:
         self._pid = os.getpid()
         self._sync: Any = None
         self._trust: Any = None
+        self._trust_env = True
         self._of_loop: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
-    def call(
-        self, work: Callable[[Any, Any], Any], read: Callable[[Any], Any] = lambda reply: reply
-    ) -> tuple[Any, int]:
+    def call(self, work: Callable[[Any, Any], Any], read: Callable[[Any], Any]) -> tuple[Any, int]:
         """Run `read(work(client, options))` with retries, and return its result and the number of attempts."""
         from tenacity import Retrying
 
@@ -244,9 +262,7 @@ class ServiceCaller:
             raise self._failure(error, attempts) from error
         return reply, attempts
 
-    async def acall(
-        self, work: Callable[[Any, Any], Any], read: Callable[[Any], Any] = lambda reply: reply
-    ) -> tuple[Any, int]:
+    async def acall(self, work: Callable[[Any, Any], Any], read: Callable[[Any], Any]) -> tuple[Any, int]:
         """Run as `call` does, without blocking the event loop."""
         import anyio
         from tenacity import AsyncRetrying
@@ -330,7 +346,7 @@ class ServiceCaller:
             found: tuple[Any, Any] = clients
             return found
 
-    def _new_clients(self, *, trust_env: bool = True) -> tuple[Any, Any]:
+    def _new_clients(self) -> tuple[Any, Any]:
         import httpx
 
         if self._trust is None:
@@ -342,11 +358,11 @@ class ServiceCaller:
         async def abound(response: Any) -> None:
             response.stream = _bounded_stream(response)
 
-        sync_client = httpx.Client(verify=self._trust, trust_env=trust_env, event_hooks={"response": [bound]})
+        sync_client = httpx.Client(verify=self._trust, trust_env=self._trust_env, event_hooks={"response": [bound]})
         weakref.finalize(self, sync_client.close)
         return sync_client, httpx.AsyncClient(
             verify=self._trust,
-            trust_env=trust_env,
+            trust_env=self._trust_env,
             event_hooks={"response": [abound]},
             # No connection is kept open: it would belong to an event loop that may end without notice.
             limits=httpx.Limits(max_connections=100, max_keepalive_connections=0),
@@ -364,7 +380,7 @@ class GoogleCaller(ServiceCaller):
     def _find_key(self) -> str | None:
         return self._api_key or find_api_key()
 
-    def _new_clients(self, *, trust_env: bool = True) -> tuple[Any, Any]:
+    def _new_clients(self) -> tuple[Any, Any]:
         api_key = self._find_key()
         if not api_key:
             raise JudgeError(f"no API key: set {' or '.join(KEY_VARIABLES)}, or pass api_key", attempts=0)
@@ -372,7 +388,7 @@ class GoogleCaller(ServiceCaller):
             from google import genai
             from google.genai import types
 
-            sync, aio = super()._new_clients(trust_env=trust_env)
+            sync, aio = super()._new_clients()
         except ImportError:
             raise MissingExtra("Gemini", "gemini") from None
         options = types.HttpOptions(base_url=self.base_url, httpx_client=sync, httpx_async_client=aio)
@@ -426,8 +442,7 @@ def is_transient(error: BaseException) -> bool:
     """Return whether trying again may help: after some statuses, lost connections, and timeouts."""
     return (
         status_of(error) in RETRIED
-        or isinstance(error, Reworded)
-        or isinstance(error, ConnectionError)
+        or isinstance(error, Reworded | ConnectionError)
         or any(
             base.__name__ in _TRANSIENT and base.__module__.partition(".")[0] in _HTTPX for base in type(error).__mro__
         )

@@ -79,10 +79,17 @@ def _hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class MeasuredEmbedder(RememberingEmbedder):
-    """An embedder whose first vector sets its dimensions, where they are not known before."""
+class CallableEmbedder(RememberingEmbedder):
+    """A callable from a string to a vector as an `Embedder`; the first vector sets its dimensions."""
 
-    def __init__(self, remember: int, dimensions: int | None) -> None:
+    def __init__(
+        self, function: Callable[[Any], Any], *, dimensions: int | None = None, remember: int = REMEMBERED
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"an embedder has `embed` or is callable (got {type(function).__name__})")
+        if dimensions is not None:
+            check_whole("dimensions", dimensions)
+        self._function = function
         super().__init__(remember)
         self._dimensions = dimensions
 
@@ -106,62 +113,26 @@ class MeasuredEmbedder(RememberingEmbedder):
         rows = np.asarray(self._vectors(texts), dtype=np.float32)
         if self._dimensions is None and rows.ndim == 2:
             self._dimensions = int(rows.shape[1])
-        return rows
-
-    @abstractmethod
-    def _vectors(self, texts: list[str]) -> list[Any]: ...
-
-
-class CallableEmbedder(MeasuredEmbedder):
-    """A callable from a string to a vector as an `Embedder`; the first vector sets its dimensions."""
-
-    def __init__(
-        self, function: Callable[[str], Any], *, dimensions: int | None = None, remember: int = REMEMBERED
-    ) -> None:
-        if not callable(function):
-            raise TypeError(f"an embedder has `embed` or is callable (got {type(function).__name__})")
-        self._function = function
-        super().__init__(remember, dimensions)
-
-    def _vectors(self, texts: list[str]) -> list[Any]:
-        return [self._function(text) for text in texts]
-
-
-class RemoteEmbedder(MeasuredEmbedder):
-    """An embedder that sends texts away: redacted, cut, up to 100 in one request."""
-
-    max_chars = 8_000
-
-    def __init__(self, remember: int, dimensions: int | None) -> None:
-        if dimensions is not None:
-            check_whole("dimensions", dimensions)
-        super().__init__(remember, dimensions)
-
-    def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        import numpy as np
-
-        rows = super()._rows(texts)
         if rows.shape != (len(texts), self._dimensions) or not np.isfinite(rows).all():
             raise EmbedderError(f"the model gave an array of shape {rows.shape} for {len(texts)} texts")
         return rows
 
     def _vectors(self, texts: list[str]) -> list[Any]:
-        from grace_kp.trace import (
-            redact_text,  # not above: `auto` looks for the key when a Grace is created, and redaction takes time to load
-        )
+        return [self._function(text) for text in texts]
 
-        sent = [redact_text(text[: self.max_chars], identifiers=True) or " " for text in texts]
-        vectors: list[Any] = []
-        for start in range(0, len(sent), BATCH):
-            batch = sent[start : start + BATCH]
-            try:
-                found = self._batch(batch)
-            except JudgeError as error:
-                raise EmbedderError(str(error)) from error
-            if len(found) != len(batch):
-                raise EmbedderError(f"the model gave {len(found)} vectors for {len(batch)} texts")
-            vectors += found
-        return vectors
 
-    @abstractmethod
-    def _batch(self, texts: list[str]) -> Sequence[Any]: ...
+class RemoteEmbedder(CallableEmbedder):
+    """An embedder that sends texts away, up to 100 in one call of `function`, cut and without secrets and identifiers."""
+
+    _max_chars = 8_000
+
+    def _vectors(self, texts: list[str]) -> list[Any]:
+        # Not above: `auto` looks for the key when a Grace is created, and redaction takes time to load.
+        from grace_kp.trace import redact_text
+
+        sent = [redact_text(text[: self._max_chars], identifiers=True) or " " for text in texts]
+        batches = [sent[start : start + BATCH] for start in range(0, len(sent), BATCH)]
+        try:
+            return [vector for batch in batches for vector in self._function(batch)]
+        except JudgeError as error:
+            raise EmbedderError(str(error)) from error
