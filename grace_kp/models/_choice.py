@@ -140,8 +140,8 @@ def _framework_judge(model: Any, timeout: float) -> Callable[[str], Any]:
 
     ask_in_loop = _in_one_loop(request, timeout)
     judge = invoke if hasattr(model, "invoke") else lambda prompt: _reply(ask_in_loop(prompt))
-    name = getattr(model, "model_name", None) or getattr(model, "model", "")
-    judge.__name__ = f"{type(model).__name__} {name}".rstrip()
+    core = getattr(model, "bound", model)  # of a model with retries or bound arguments
+    judge.__name__ = f"{type(core).__name__} {getattr(core, 'model_name', None) or getattr(core, 'model', '')}".rstrip()
     return judge
 
 

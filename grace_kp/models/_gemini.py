@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from grace_kp.background import DeadlineExceeded, call_within, retry_after, running_loop, to_thread
@@ -35,7 +35,7 @@ VARIED = 0.7
 class ServiceJudge:
     """What the judges of services share."""
 
-    _question: Callable[[str, bool, Sequence[str]], tuple[Any, Any, Any]]
+    _question: Callable[[str, bool, Sequence[str]], tuple[Any, Any, Callable[..., JudgeReply]]]
     """Returns how to send a prompt, how to read the response, and how to get the reply from that; see `ServiceCaller.call`."""
 
     def __init__(self, model: str, caller: ServiceCaller) -> None:
@@ -72,14 +72,12 @@ class ServiceJudge:
             fields: names of the scores in the JSON reply; without any, the prompt alone describes the reply.
         """
         send, read, reply = self._question(prompt, vary, fields)
-        found: JudgeReply = reply(*self._caller.call(send, read))
-        return found
+        return reply(*self._caller.call(send, read))
 
     async def aask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
         """Reply as `ask` does, without blocking the event loop."""
         send, read, reply = self._question(prompt, vary, fields)
-        found: JudgeReply = reply(*await self._caller.acall(send, read))
-        return found
+        return reply(*await self._caller.acall(send, read))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(model={self.model!r}, base_url={self.base_url!r}, timeout={self.timeout:g})"
@@ -343,8 +341,7 @@ class ServiceCaller:
                     self._sync = clients
                 else:
                     self._of_loop[loop] = clients
-            found: tuple[Any, Any] = clients
-            return found
+            return cast("tuple[Any, Any]", clients)
 
     def _new_clients(self) -> tuple[Any, Any]:
         import httpx

@@ -13,16 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import JudgeError, MissingExtra, SettingsError
-from grace_kp.models._gemini import (
-    ATTEMPTS,
-    TIMEOUT,
-    VARIED,
-    Reworded,
-    ServiceCaller,
-    ServiceJudge,
-    no_text,
-    reply_schema,
-)
+from grace_kp.models import _gemini
 from grace_kp.models._memory import REMEMBERED, RemoteEmbedder
 from grace_kp.protocols import JudgeReply
 
@@ -33,7 +24,7 @@ HOST, KEY_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
 VERDICT = "is_correct"
 
 
-class OpenAIJudge(ServiceJudge):
+class OpenAIJudge(_gemini.ServiceJudge):
     """Asks a model behind an OpenAI-compatible endpoint. Retries, errors and the other arguments are those of `GeminiJudge`.
 
     The reply is requested by its JSON schema, with the probabilities of tokens. Options that the endpoint refuses are left out later.
@@ -54,8 +45,8 @@ class OpenAIJudge(ServiceJudge):
         *,
         api_key: str | None = None,
         base_url: str | None = None,
-        timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
+        timeout: float = _gemini.TIMEOUT,
+        attempts: int = _gemini.ATTEMPTS,
     ) -> None:
         self._caller: _Caller
         super().__init__(model, _Caller(api_key, base_url, timeout, attempts))
@@ -64,10 +55,10 @@ class OpenAIJudge(ServiceJudge):
     def _question(self, prompt: str, vary: bool, fields: Sequence[str]) -> tuple[Any, Any, Any]:
         refused = self._refused
         body = {"model": self.model, "messages": [{"role": "user", "content": prompt}]}
-        options: dict[str, Any] = {"temperature": VARIED if vary else 0.0}
+        options: dict[str, Any] = {"temperature": _gemini.VARIED if vary else 0.0}
         if fields:
             # The verdict follows the scores, so it cannot influence them: only the probabilities of its token are of interest.
-            schema = {**reply_schema(fields, **{VERDICT: {"type": "boolean"}}), "additionalProperties": False}
+            schema = {**_gemini.reply_schema(fields, **{VERDICT: {"type": "boolean"}}), "additionalProperties": False}
             form = {"name": "judgement", "strict": True, "schema": schema}
             options["response_format"] = {"type": "json_schema", "json_schema": form}
             options |= {"logprobs": True, "top_logprobs": 5}
@@ -81,7 +72,7 @@ class OpenAIJudge(ServiceJudge):
             left = options.keys() - refused
             if response.status_code in {400, 422} and left:
                 refused |= {name for name in left if name.removeprefix("top_") in response.text[:10_000]} or left
-                raise Reworded("the endpoint refuses every form of the request") from _Refusal(response)
+                raise _gemini.Reworded("the endpoint refuses every form of the request") from _Refusal(response)
             answer = _read(response)
             self._refused |= refused  # only now: the endpoint may have refused the prompt itself
             return answer
@@ -96,7 +87,7 @@ def _reply(answer: Any, attempts: int, model: str) -> JudgeReply:
     text = _dig(choice, "message", "content")
     if not isinstance(text, str) or not text:
         reason = "refusal" if _dig(choice, "message", "refusal") else _dig(choice, "finish_reason")
-        raise no_text(reason, attempts=attempts, tokens_in=tokens_in, tokens_out=tokens_out)
+        raise _gemini.no_text(reason, attempts=attempts, tokens_in=tokens_in, tokens_out=tokens_out)
     text, p_true = read_verdict(text, _dig(choice, "logprobs", "content"))
     model = named if isinstance(named, str) and named else model
     return JudgeReply(text, model=model, tokens_in=tokens_in, tokens_out=tokens_out, attempts=attempts, p_true=p_true)
@@ -161,7 +152,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         return [rows.get(str(number)) or [] for number in range(len(texts))]
 
 
-class _Caller(ServiceCaller):
+class _Caller(_gemini.ServiceCaller):
     """Sends requests to one address, with its key."""
 
     def __init__(self, api_key: str | None, base_url: str | None, timeout: float, attempts: int) -> None:
@@ -171,7 +162,9 @@ class _Caller(ServiceCaller):
             r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(/[!-~]*)?", address, re.IGNORECASE | re.ASCII
         )
         if parts is None or re.search("[?#@]", address):  # the address is not shown, because it may hold a key
-            raise SettingsError("base_url must be an http or https address without user, query and fragment")
+            raise SettingsError(
+                "base_url (or OPENAI_BASE_URL) must be an http or https address without user, query and fragment"
+            )
         key = ((os.environ.get(KEY_VARIABLE) if api_key is None and address == stated else api_key) or "").strip()
         if not key and parts[1].lower() == HOST:
             raise SettingsError(f"no API key for {HOST}: set {KEY_VARIABLE}, or pass api_key, or another base_url")
@@ -192,7 +185,7 @@ class _Refusal(Exception):
     """A response other than 200, with the attributes that `ServiceCaller` reads in Google's errors."""
 
     def __init__(self, response: Any) -> None:
-        found = re.search(r'"(?:message|detail|error)"\s*:\s*"((?:[^"\\]|\\.){1,2000})"', response.text)
+        found = re.search(r'"(?:message|detail|error)"\s*:\s*"((?:[^"\\]|\\.){1,2000})"', response.text[:10_000])
         self.message = found[1] if found else response.text[:500]
         self.code, self.response = response.status_code, response
 

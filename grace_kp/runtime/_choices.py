@@ -151,12 +151,12 @@ class ModelChoice(MadeOnce[Models]):
 
 
 def check_model(kind: str, model: Any, settings: Settings) -> Any:
-    """Return a model that `Grace` accepts as a judge or an embedder; a SettingsError where it is none."""
-    if model is None or (isinstance(model, str) and model == "auto"):
-        return model
-    from grace_kp.models import adapt_model
+    """Return a model that is accepted as a judge or an embedder; raise a SettingsError where it is none."""
+    if model is not None and not (isinstance(model, str) and model == "auto"):
+        from grace_kp.models import adapt_model
 
-    return adapt_model(kind, model, settings)
+        model = adapt_model(kind, model, settings)
+    return model
 
 
 def _choice(model: Any, kind: str, settings: Settings) -> tuple[Any, str, str]:
