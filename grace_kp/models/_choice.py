@@ -1,6 +1,4 @@
-"""The choice of `auto`, from what is installed, configured and on disk, with the reason for `grace-kp doctor`; and other models by name or as
-objects of LangChain and Pydantic AI. Nothing is loaded here.
-"""
+"""The choice of `auto`, with the reason for `grace-kp doctor`; named models, and models of LangChain and Pydantic AI. Nothing is loaded here."""
 
 from __future__ import annotations
 
@@ -94,11 +92,7 @@ def _none(why: str) -> ChosenModel:
 
 
 def adapt_model(kind: str, model: Any, settings: Settings) -> Any:
-    """Return an `evaluator` or `embedder` that is named, or an object of another framework, as one of ours; any other as it is.
-
-    Raises:
-        SettingsError: it is neither, or there is no key for its endpoint.
-    """
+    """Return an `evaluator` or `embedder`, by its name or from another framework, as one of ours; raise a SettingsError if it cannot be used."""
     is_judge, timeout = kind == "evaluator", settings.judge_timeout
     if isinstance(model, str) and model.startswith("openai:") and model != "openai:":
         from grace_kp.models._openai import OpenAIEmbedder, OpenAIJudge
@@ -138,8 +132,8 @@ def _framework_judge(model: Any, timeout: float) -> Callable[[str], Any]:
         except NotImplementedError:  # it is only async
             return ainvoke(prompt)
 
-    ask_in_loop = _in_one_loop(request, timeout)
-    judge = invoke if hasattr(model, "invoke") else lambda prompt: _reply(ask_in_loop(prompt))
+    run = _in_one_loop(request, timeout)
+    judge = invoke if hasattr(model, "invoke") else lambda prompt: _reply(run(prompt))
     core = getattr(model, "bound", model)  # of a model with retries or bound arguments
     judge.__name__ = f"{type(core).__name__} {getattr(core, 'model_name', None) or getattr(core, 'model', '')}".rstrip()
     return judge
@@ -147,11 +141,10 @@ def _framework_judge(model: Any, timeout: float) -> Callable[[str], Any]:
 
 def _reply(message: Any) -> JudgeReply:
     usage = getattr(message, "usage_metadata", None) or getattr(message, "usage", None)
-    names = ("input_tokens", "output_tokens")
-    counts = (usage.get(name) if isinstance(usage, dict) else getattr(usage, name, None) for name in names)
-    tokens_in, tokens_out = (count or None for count in counts)
+    read: Any = usage.get if isinstance(usage, dict) else lambda name: getattr(usage, name, None)
+    cost: dict[str, Any] = {"tokens_in": read("input_tokens") or None, "tokens_out": read("output_tokens") or None}
     text = message if isinstance(message, str) else str(message.text or "")
-    return JudgeReply(text, model=getattr(message, "model_name", None), tokens_in=tokens_in, tokens_out=tokens_out)
+    return JudgeReply(text, model=getattr(message, "model_name", None), **cost)
 
 
 def _in_one_loop(call: Callable[[Any], Awaitable[Any]], timeout: float) -> Callable[[Any], Any]:

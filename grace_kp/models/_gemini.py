@@ -41,18 +41,8 @@ class ServiceJudge:
     def __init__(self, model: str, caller: ServiceCaller) -> None:
         if not isinstance(model, str) or not model:
             raise ValueError(f"model must be a non-empty string (got {model!r})")
-        self.model = model
+        self.model, self.base_url, self.timeout = model, caller.base_url, caller.timeout
         self._caller = caller
-
-    @property
-    def base_url(self) -> str | None:
-        """The address of the service; None for the default."""
-        return self._caller.base_url
-
-    @property
-    def timeout(self) -> float:
-        """Seconds for a judgement with all its attempts."""
-        return self._caller.timeout
 
     def __call__(self, prompt: str) -> JudgeReply:
         """Return the model's reply to a prompt.

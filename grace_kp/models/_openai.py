@@ -35,8 +35,7 @@ class OpenAIJudge(_gemini.ServiceJudge):
         base_url: the address, such as `http://localhost:11434/v1`; None takes OPENAI_BASE_URL, or else OpenAI's.
 
     Raises:
-        SettingsError: there is no key for OpenAI's address, or an argument cannot be used.
-        MissingExtra: httpx is not installed.
+        SettingsError: there is no key for OpenAI's address, or the address or the key cannot be used.
     """
 
     def __init__(
@@ -93,30 +92,31 @@ def _reply(answer: Any, attempts: int, model: str) -> JudgeReply:
     return JudgeReply(text, model=model, tokens_in=tokens_in, tokens_out=tokens_out, attempts=attempts, p_true=p_true)
 
 
-_VERDICT = re.compile(rf'\s*,\s*"{VERDICT}"\s*:\s*(true|false)(?=\s*\}}\s*\Z)'.encode())
+_VERDICT = re.compile(rf'\s*,\s*"{VERDICT}"\s*:\s*(true|false)(?=\s*\}}\s*\Z)')
 
 
 def read_verdict(text: str, tokens: Any) -> tuple[str, float | None]:
-    """Return a reply without the verdict at its end, and the probability of `true` as the verdict's token.
+    """Return a reply without the verdict at its end, behind which a copied object would not be recognised, and the probability of `true`.
 
-    The probability is None unless the tokens are exactly those of the reply and one of them is the verdict. The verdict is taken out
-    because a copied object with a verdict behind it would not be recognised as a copy.
+    The probability is None unless the last tokens are exactly the end of the reply and one of them is the verdict.
     """
-    whole = text.encode("utf-8", "surrogatepass")
-    found = _VERDICT.search(whole)
-    if found is None or whole.count(f'"{VERDICT}"'.encode()) != 1:
+    found = _VERDICT.search(text)
+    if found is None or text.count(f'"{VERDICT}"') != 1:
         return text, None
-    rest = (whole[: found.start()] + whole[found.end() :]).decode("utf-8", "surrogatepass")
+    rest = text[: found.start()] + text[found.end() :]
     shares = {"true": 0.0, "false": 0.0}
+    end, token = "", {"token": ""}
     try:
-        pieces = [bytes(token.get("bytes") or token["token"].encode()) for token in tokens]
-        token = next(token for at, token in enumerate(tokens, 1) if sum(map(len, pieces[:at])) > found.start(1))
-        if b"".join(pieces) != whole or token["token"].strip() != found[1].decode():
+        for token in reversed(tokens):
+            end = token["token"] + end
+            if len(end) >= len(text) - found.start(1):
+                break
+        if not text.endswith(end) or token["token"].strip() != found[1]:
             return rest, None
-        listed = {item["token"]: item["logprob"] for item in (*(token.get("top_logprobs") or ()), token)}
-        for name, logprob in listed.items():
-            shares[name.strip()] = shares.get(name.strip(), 0.0) + math.exp(logprob)
-    except (AttributeError, KeyError, StopIteration, TypeError, ValueError, OverflowError):
+        for item in {each["token"]: each for each in (*(token.get("top_logprobs") or ()), token)}.values():
+            name = item["token"].strip()
+            shares[name] = shares.get(name, 0.0) + math.exp(item["logprob"])
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return rest, None
     true, false = shares["true"], shares["false"]
     # Where the other value is not among the listed tokens, all other tokens count as the other value.
@@ -127,11 +127,8 @@ def read_verdict(text: str, tokens: Any) -> tuple[str, float | None]:
 class OpenAIEmbedder(RemoteEmbedder):
     """Embeds redacted texts by an OpenAI-compatible endpoint, up to 100 in one request.
 
-    Args:
-        model: the model's name at the endpoint.
-        dimensions: length of the vectors to request; None for the model's own.
-        remember: number of texts whose vectors are kept in memory.
-        service: `api_key`, `base_url`, `timeout` and `attempts`, as for `OpenAIJudge`.
+    `dimensions` requests vectors of this length, `remember` is the number of texts whose vectors are kept, and `service` holds `api_key`,
+    `base_url`, `timeout` and `attempts` of `OpenAIJudge`.
     """
 
     _max_chars = 4_000  # models refuse more than 8,192 tokens, and a Japanese character may take two
@@ -146,9 +143,9 @@ class OpenAIEmbedder(RemoteEmbedder):
 
     def _batch(self, texts: list[str]) -> list[Any]:
         body = {**self._body, "input": texts}
-        answer, _ = self._caller.call(lambda *client: self._caller.post(*client, "embeddings", body), _read)
-        data = _dig(answer, "data")
-        rows = {str(_dig(item, "index")): _dig(item, "embedding") for item in (data if isinstance(data, list) else ())}
+        answer, _ = self._caller.call(lambda client, wait: self._caller.post(client, wait, "embeddings", body), _read)
+        data = [_dig(answer, "data", number) for number in range(len(texts))]
+        rows = {str(_dig(item, "index")): _dig(item, "embedding") for item in data}
         return [rows.get(str(number)) or [] for number in range(len(texts))]
 
 

@@ -166,10 +166,10 @@ def _choice(model: Any, kind: str, settings: Settings) -> tuple[Any, str, str]:
     if model != "auto":
         from grace_kp.trace import redact_text
 
-        named, address = getattr(model, "model", None), getattr(model, "base_url", None)
+        named, address = (getattr(model, name, None) for name in ("model", "base_url"))
         name = str(getattr(model, "__name__", type(model).__name__)) + (f" {named}" if isinstance(named, str) else "")
-        place = f", at {address}" if isinstance(address, str) else ""
-        return model, redact_text(name, identifiers=False), f"{kind} was given{place}"
+        why = f"{kind} was given" + (f", at {address}" if isinstance(address, str) else "")
+        return model, redact_text(name, identifiers=False), why
     from grace_kp.models import choose_embedder, choose_judge
 
     choice = choose_judge(settings) if kind == "evaluator" else choose_embedder(settings)

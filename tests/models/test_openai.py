@@ -142,29 +142,30 @@ def test_a_copied_object_with_a_verdict_behind_it_is_still_a_copy(wire):
     assert "only repeats" in judged(answered=f"It takes 5 days. {copied}").error
 
 
-def tokens(text, verdict="true", alternatives=(("true", 0.6), ("false", 0.2), ("True", 0.1)), splits=()):
-    """The tokens of a reply as endpoints list them: characters, some of them split within, and the verdict as one token."""
-    start = text.rindex(f": {verdict}") + 2
-    listed = [{"token": token, "logprob": math.log(share)} for token, share in alternatives]
-    pieces = [(bytes([byte]), None) for byte in text[:start].encode()] + [(verdict.encode(), listed)]
-    pieces += [(byte.encode(), None) for byte in text[start + len(verdict) :]]
-    return {"content": [
-        {"token": piece.decode("utf-8", "replace"), "bytes": list(piece), "logprob": math.log(dict(alternatives).get(piece.decode("utf-8", "replace"), 0.9)), "top_logprobs": top or []}
-        for piece, top in pieces
-    ]}  # fmt: skip
+def tokens(text, **alternatives):
+    """The tokens of a reply as an endpoint lists them: bytes of its characters, and the verdict as one token."""
+    start = text.rindex("true")
+    shares = {"true": 0.9, **alternatives}
+    listed = [{"token": token, "logprob": math.log(share)} for token, share in alternatives.items()]
+    pieces = [bytes([byte]).decode("utf-8", "replace") for byte in text[:start].encode()] + ["true", *text[start + 4 :]]
+    content = [
+        {"token": piece, "logprob": math.log(shares.get(piece, 0.9)), "top_logprobs": listed if piece == "true" else []}
+        for piece in pieces
+    ]
+    return {"content": content}
 
 
 @pytest.mark.parametrize(
     ("text", "logprobs", "expected"),
     [
-        (VERDICT, tokens(VERDICT), 0.75),
-        (VERDICT, tokens(VERDICT, alternatives=(("true", 0.6), (" true", 0.1), ("Yes", 0.3))), 0.7),
-        (VERDICT, tokens(VERDICT, alternatives=()), 0.9),
+        (VERDICT, tokens(VERDICT, true=0.6, false=0.2, True_=0.1), 0.75),
+        (VERDICT, tokens(VERDICT, **{"true": 0.6, " true": 0.1, "Yes": 0.3}), 0.7),
+        (VERDICT, tokens(VERDICT), 0.9),
         (VERDICT, None, None),
-        (VERDICT, {"content": tokens(VERDICT)["content"][1:]}, None),
+        (VERDICT, {"content": tokens(VERDICT)["content"][:-1]}, None),
         (VERDICT, {"content": [{"token": VERDICT, "logprob": -0.1, "top_logprobs": []}]}, None),
         (VERDICT, {"content": [{"token": 3}]}, None),
-        (VERDICT, tokens(VERDICT, alternatives=(("true", 5.0), ("yes", 0.2))), None),
+        (VERDICT, tokens(VERDICT, true=5.0), None),
         (SCORE, None, None),
         ('{"is_correct": true, "score": 0.8, "reason": "right", "is_correct": true}', None, None),
     ],
