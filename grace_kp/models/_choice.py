@@ -144,7 +144,8 @@ def _reply(message: Any) -> JudgeReply:
     read: Any = usage.get if isinstance(usage, dict) else lambda name: getattr(usage, name, None)
     cost: dict[str, Any] = {"tokens_in": read("input_tokens") or None, "tokens_out": read("output_tokens") or None}
     text = message if isinstance(message, str) else str(message.text or "")
-    return JudgeReply(text, model=getattr(message, "model_name", None), **cost)
+    named = getattr(message, "response_metadata", {}).get("model_name")
+    return JudgeReply(text, model=getattr(message, "model_name", named), **cost)
 
 
 def _in_one_loop(call: Callable[[Any], Awaitable[Any]], timeout: float) -> Callable[[Any], Any]:

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from grace_kp.background import DeadlineExceeded, call_within, retry_after, running_loop, to_thread
@@ -220,10 +220,9 @@ class ServiceCaller:
         self.attempts = attempts
         self._lock = threading.Lock()
         self._pid = os.getpid()
-        self._sync: Any = None
         self._trust: Any = None
         self._trust_env = True
-        self._of_loop: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[object, tuple[Any, Any]] = WeakKeyDictionary()
 
     def call(self, work: Callable[[Any, Any], Any], read: Callable[[Any], Any]) -> tuple[Any, int]:
         """Run `read(work(client, options))` with retries, and return its result and the number of attempts."""
@@ -322,16 +321,12 @@ class ServiceCaller:
         """Return the clients, sync and async, for plain calls or for an event loop."""
         # Connections that were open before a fork are the parent's, and the lock may be held.
         if self._pid != os.getpid():
-            self._lock, self._pid, self._sync, self._of_loop = threading.Lock(), os.getpid(), None, WeakKeyDictionary()
+            self._lock, self._pid, self._kept = threading.Lock(), os.getpid(), WeakKeyDictionary()
         with self._lock:
-            clients = self._sync if loop is None else self._of_loop.get(loop)
+            clients = self._kept.get(loop or self)
             if clients is None:
-                clients = self._new_clients()
-                if loop is None:
-                    self._sync = clients
-                else:
-                    self._of_loop[loop] = clients
-            return cast("tuple[Any, Any]", clients)
+                clients = self._kept[loop or self] = self._new_clients()
+            return clients
 
     def _new_clients(self) -> tuple[Any, Any]:
         import httpx

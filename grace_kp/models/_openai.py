@@ -100,7 +100,7 @@ def read_verdict(text: str, tokens: Any) -> tuple[str, float | None]:
 
     The probability is None unless the last tokens are exactly the end of the reply and one of them is the verdict.
     """
-    found = _VERDICT.search(text)
+    found = _VERDICT.search(text, max(0, len(text) - 200))  # models may end in a flood of blanks
     if found is None or text.count(f'"{VERDICT}"') != 1:
         return text, None
     rest = text[: found.start()] + text[found.end() :]

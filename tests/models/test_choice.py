@@ -92,13 +92,10 @@ def test_a_model_of_pydantic_ai_that_hangs():
 
 
 @pytest.mark.parametrize("argument", ["evaluator", "embedder"])
-def test_what_is_no_model(argument, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    for wrong in ("gemini", "openai:", "anthropic:claude", 3):
-        with pytest.raises(gk.SettingsError, match=f"{argument}: must be 'auto', 'openai:MODEL', None or a model"):
-            gk.Grace(store="memory:", **{argument: wrong})
-    with pytest.raises(gk.SettingsError, match="OPENAI_API_KEY"):
-        gk.Grace(store="memory:", **{argument: "openai:m"})
+@pytest.mark.parametrize("wrong", ["gemini", "openai:", "anthropic:claude", 3])
+def test_what_is_no_model(argument, wrong):
+    with pytest.raises(gk.SettingsError, match=f"{argument}: must be 'auto', 'openai:MODEL', None or a model"):
+        gk.Grace(store="memory:", **{argument: wrong})
 
 
 def test_a_named_model_is_described():

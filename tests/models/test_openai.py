@@ -61,10 +61,8 @@ def test_a_judgement(wire, sync):
     assert (0.8, "right", False, 1, None) == (made.score, made.reason, made.fallback, made.attempts, made.p_true)
     assert ("m-001", 120, 12) == (made.model, made.tokens_in, made.tokens_out)
     (call,) = wire.calls
-    assert (f"{URL}/chat/completions", f"Bearer {KEY}") == (
-        str(call.request.url),
-        call.request.headers["authorization"],
-    )
+    assert f"{URL}/chat/completions" == str(call.request.url)
+    assert f"Bearer {KEY}" == call.request.headers["authorization"]
     assert KEY.encode() not in call.request.content
     sent = body(call)
     assert ("m", 0.0, {"model", "messages", *OPTIONS}) == (sent["model"], sent["temperature"], sent.keys())
@@ -86,11 +84,8 @@ def test_a_judgement(wire, sync):
 )
 def test_an_option_that_is_refused_is_left_out_from_then_on(wire, sync, message, refused):
     """The named ones, else all; the other attempt follows at once and does not count against the number of attempts."""
-    wire.mock(
-        side_effect=lambda r: (
-            refusal(400, message) if refused & json.loads(r.content).keys() else httpx.Response(200, json=answer())
-        )
-    )
+    right = httpx.Response(200, json=answer())
+    wire.mock(side_effect=lambda r: refusal(400, message) if refused & json.loads(r.content).keys() else right)
     judge = gk.OpenAIJudge("m", base_url=URL, attempts=1)
     assert (0.8, 2) == ((made := judged(sync, judge)).score, made.attempts)
     judged(sync, judge, answered="another")
@@ -112,6 +107,7 @@ def test_a_refused_prompt_fails_and_costs_later_ones_nothing(wire):
         (httpx.Response(200, json=answer("")), "no text (stop)"),
         (httpx.Response(200, json=answer(f"{SCORE} or rather score: 0.2")), "disagree"),
         (httpx.Response(200, json=answer(SCORE[:12])), "cut off"),
+        (httpx.Response(200, json=answer(SCORE + " " * 500_000)), "longer than 50,000"),
         (httpx.Response(200, json=[1]), "no text"),
         (httpx.Response(200, text="<html>"), "not JSON"),
         (httpx.Response(401, json={"error": f"no such key {KEY}"}), "HTTP 401: no such key [REDACTED:api_key]"),
@@ -129,11 +125,6 @@ def test_what_is_no_judgement_is_a_fallback(wire, caplog, sync, response, said):
     assert said in made.error
     assert {"gpu.example"} == {call.request.url.host for call in wire.calls}
     assert KEY not in caplog.text + repr(judge) + made.error
-
-
-def test_attempts_are_those_of_gemini(wire):
-    wire.mock(side_effect=[refusal(503), httpx.ReadTimeout("slow"), httpx.Response(200, json=answer())])
-    assert (0.8, 3) == ((made := judged()).score, made.attempts)
 
 
 def test_a_copied_object_with_a_verdict_behind_it_is_still_a_copy(wire):
@@ -190,19 +181,15 @@ def test_whose_key_goes_where(wire, monkeypatch):
         {},
         {"base_url": "http://localhost:11434/v1"},
         {"base_url": URL},
-        {"base_url": URL, "api_key": "own"},
+        {"base_url": URL, "api_key": "x"},
     ):
         gk.OpenAIJudge("m", **options)("prompt")
     monkeypatch.setenv("OPENAI_BASE_URL", URL + "/")
     gk.OpenAIJudge("m")("prompt")
-    found = [(call.request.url.host, call.request.headers.get("authorization")) for call in wire.calls]
-    own = [
-        ("api.openai.com", f"Bearer {KEY}"),
-        ("localhost", None),
-        ("gpu.example", None),
-        ("gpu.example", "Bearer own"),
+    assert [f"Bearer {KEY}", None, None, "Bearer x", f"Bearer {KEY}"] == [
+        call.request.headers.get("authorization") for call in wire.calls
     ]
-    assert [*own, ("gpu.example", f"Bearer {KEY}")] == found
+    assert "api.openai.com" == wire.calls[0].request.url.host
 
 
 @pytest.mark.parametrize("options", [{"base_url": f"https://me:{KEY}@h/v1"}, {"base_url": f"https://h/v1?key={KEY}"}, {"base_url": "ftp://h"}, {"base_url": "localhost:1"}, {"api_key": f"{KEY}\r\nx: y"}])  # fmt: skip
