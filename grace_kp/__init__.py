@@ -88,6 +88,8 @@ if TYPE_CHECKING:
     from grace_kp.models import GeminiEmbedder as GeminiEmbedder
     from grace_kp.models import GeminiJudge as GeminiJudge
     from grace_kp.models import OnnxEmbedder as OnnxEmbedder
+    from grace_kp.models import OpenAIEmbedder as OpenAIEmbedder
+    from grace_kp.models import OpenAIJudge as OpenAIJudge
     from grace_kp.models import SentenceTransformerEmbedder as SentenceTransformerEmbedder
     from grace_kp.protocols import Embedder as Embedder
     from grace_kp.protocols import Judge as Judge
@@ -148,7 +150,9 @@ _PLACES = {
         "JudgementCache LLMSelfEvaluator QueryCoverageCalculator SourceAgreementCalculator SpendingLimit StepJudge"
     ),
     "levels": "InterventionAction InterventionLevel",
-    "models": "CallableEmbedder GeminiEmbedder GeminiJudge OnnxEmbedder SentenceTransformerEmbedder",
+    "models": (
+        "CallableEmbedder GeminiEmbedder GeminiJudge OnnxEmbedder OpenAIEmbedder OpenAIJudge SentenceTransformerEmbedder"
+    ),
     "protocols": "Embedder Judge JudgeReply",
     "record": "Run instrument_threads propagate",
     "runtime": "Call Grace agent configure default feedback gate outcome retriever run thought tool update",

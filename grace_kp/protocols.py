@@ -22,8 +22,10 @@ class JudgeReply(str):
     """Tokens written."""
     attempts: int
     """Number of attempts."""
+    p_true: float | None
+    """Probability of `true` as the token of the model's verdict that the judged text is correct; None when unknown."""
 
-    __slots__ = ("attempts", "model", "tokens_in", "tokens_out")
+    __slots__ = ("attempts", "model", "p_true", "tokens_in", "tokens_out")
 
     def __new__(
         cls,
@@ -33,10 +35,12 @@ class JudgeReply(str):
         tokens_in: int | None = None,
         tokens_out: int | None = None,
         attempts: int = 1,
+        p_true: float | None = None,
     ) -> JudgeReply:
         """Return the reply with its cost."""
         reply = super().__new__(cls, text)
         reply.model, reply.tokens_in, reply.tokens_out, reply.attempts = model, tokens_in, tokens_out, attempts
+        reply.p_true = p_true
         return reply
 
 

@@ -176,6 +176,8 @@ class Settings:
     """Model of the judge when the evaluator is `auto`."""
     gemini_base_url: str | None = None
     """Address of the Gemini service, for example of a gateway; None uses Google's."""
+    openai_base_url: str | None = None
+    """Address of the endpoint for models named `openai:MODEL`, for example `http://localhost:11434/v1`; None uses OPENAI_BASE_URL or OpenAI's."""
     embedding_model: str | None = None
     """Folder or hub name of the model for the embedder `auto`; None uses all-MiniLM-L6-v2."""
     embedding_device: str | None = None
@@ -255,7 +257,8 @@ FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
     # These can. `audit_rate` decides which labels count for a monitored promise.
     **dict.fromkeys((
         "unmeasured", "threshold_silent", "threshold_notify", "threshold_confirm", "profile", "profile_digest", "on_mismatch", "audit_rate",
-        "reviewers", "judge_cache", "gemini_model", "gemini_base_url", "embedding_model", "registry_url", "webhook_url", "approval_link",
+        "reviewers", "judge_cache", "gemini_model", "gemini_base_url", "openai_base_url", "embedding_model", "registry_url", "webhook_url",
+        "approval_link",
     ), False),
     # Only values that are at least as strict as the default. A judge that runs out of time or calls falls back to 0.5. Without recording,
     # gates ask; a judge that is not asked receives no data.

@@ -418,7 +418,7 @@ def test_every_setting_is_on_one_side():
 REFUSED = {
     "unmeasured": '"confirm"', "threshold_silent": '"never"', "threshold_notify": "0.5", "threshold_confirm": "0.4", "profile": '"strict"',
     "profile_digest": f'"sha256:{"0" * 64}"', "on_mismatch": '"tighten"', "audit_rate": "0.001", "reviewers": '{ana = ["finance"]}', "judge_cache": '"cache.db"',
-    "gemini_model": '"kind"', "gemini_base_url": '"https://evil.example"', "embedding_model": '"model"', "registry_url": '"https://evil.example"',
+    "gemini_model": '"kind"', "gemini_base_url": '"https://evil.example"', "openai_base_url": '"https://evil.example"', "embedding_model": '"model"', "registry_url": '"https://evil.example"',
     "webhook_url": '"https://evil.example"', "approval_link": '"https://evil.example/{id}"',
 }  # fmt: skip
 LOOSER = {

@@ -11,6 +11,7 @@ from grace_kp.background._calls import (
     may_wait,
     retry_after,
     running_loop,
+    start_loop,
     to_thread,
 )
 from grace_kp.background._process import Lock, Resident, is_subinterpreter, let_forks_go_first, report_loss, watch
@@ -36,6 +37,7 @@ __all__ = [
     "report_loss",
     "retry_after",
     "running_loop",
+    "start_loop",
     "to_thread",
     "watch",
 ]

@@ -11,6 +11,7 @@ import inspect
 import math
 import threading
 import time
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar, cast
 
@@ -137,6 +138,21 @@ def finish(value: Awaitable[R] | R) -> R:
         # Locks of this thread may be needed: a hook that flushes knows by its thread that it must not wait.
         return asyncio.run(await_value())
     return call_within(LONGEST_SECONDS, lambda: asyncio.run(await_value()), name="event loop", or_inline=True)
+
+
+def start_loop(owner: object) -> asyncio.AbstractEventLoop:
+    """Start an event loop in a separate thread, which ends with its owner, for clients whose connections belong to one loop."""
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+
+    def run() -> None:
+        loop.run_forever()
+        loop.close()
+
+    BackgroundThread(run, name="event loop", context=contextvars.Context(), may_wait=False).start()
+    weakref.finalize(owner, loop.call_soon_threadsafe, loop.stop)
+    return loop
 
 
 async def in_thread(call: Callable[[], R], *, name: str) -> R:

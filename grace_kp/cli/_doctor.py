@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CORE = ("pydantic", "numpy", "tenacity", "typer", "rich", "platformdirs")
 EXTRAS = {
     "gemini": ("google-genai", "no judge unless you pass one: self-evaluation and coverage are not evaluated"),
+    "openai": ("httpx", "no judge or embedder at an OpenAI-compatible endpoint"),
     "onnx": ("onnxruntime", "no light embedder; without any, novelty stays 0.5"),
     "embeddings": ("sentence-transformers", "no embedder by torch; without any, novelty stays 0.5"),
     "langchain": ("langchain", "LangChain agents are not recorded by a handler, and their tools not gated"),
@@ -44,6 +45,7 @@ EXTRAS = {
     "web": ("starlette", "no `grace-kp serve`, and no pages to mount"),
     "fast": ("orjson", "JSON is written by pydantic: the same bytes, more slowly"),
 }
+KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY")
 WEEK = 7 * 86_400
 NEWEST = 500
 """Number of newest traces whose actions are compared with the policies."""
@@ -109,7 +111,7 @@ def examine() -> dict[str, Any]:
             extra: {"package": name, "version": _find_version(name), "without": lack}
             for extra, (name, lack) in EXTRAS.items()
         },
-        "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
+        "keys": {name: "set" if os.environ.get(name) else "not set" for name in KEYS},
         "settings": stated,
         "store": store,
         "profile": profile,

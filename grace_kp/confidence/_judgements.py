@@ -56,6 +56,8 @@ class Evaluation:
     """Population standard deviation of those judgements; None for a single one."""
     cached: bool = False
     """Whether an earlier or identical request paid for the judgement."""
+    p_true: float | None = None
+    """Probability, 0 to 1, that the judge calls the text correct, by its token probabilities. No score or level uses it; None when unknown."""
 
     @property
     def cautious(self) -> float:

@@ -226,6 +226,7 @@ class JudgeClient:
                 attempts=0,
                 latency_ms=0.0,
                 cached=True,
+                p_true=entry.get("p_true"),
             )
             for name, entry in entries.items()
             if entry is not None
@@ -245,7 +246,7 @@ class JudgeClient:
             self.limit.settle(request.run, len(request.prompt.text), max(1, first.attempts), tokens)
         for name, evaluation in judgements.items():
             if not evaluation.fallback:
-                entry = {"score": evaluation.score, "reason": evaluation.reason, "model": evaluation.model}
+                entry = {name: getattr(evaluation, name) for name in ("score", "reason", "model", "p_true")}
                 self.cache.put(f"{request.cache_key}\n{name}", entry)
         return judgements
 
@@ -270,7 +271,8 @@ class JudgeClient:
                 judgements[name] = Evaluation.failed(parsed.error or "the reply is unparsable", **call)
             else:
                 reason = redact_text(parsed.reason, identifiers=True)
-                judgements[name] = Evaluation(score=parsed.score, reason=reason, **call)
+                p_true = getattr(reply, "p_true", None) if name == "score" else None
+                judgements[name] = Evaluation(score=parsed.score, reason=reason, p_true=p_true, **call)
             call["tokens_in"] = call["tokens_out"] = None  # counted once, with the first judgement of the call
         return judgements
 
@@ -315,6 +317,7 @@ def _mean(samples: list[Evaluation]) -> Evaluation:
     if not judged:
         return replace(samples[0], samples=len(samples), **cost)
     scores = [sample.score for sample in judged]
+    verdicts = [sample.p_true for sample in judged if sample.p_true is not None]
     failures = len(samples) - len(judged)
     note = f"{failures} of {len(samples)} judgements failed: " if failures else ""
     return Evaluation(
@@ -324,6 +327,7 @@ def _mean(samples: list[Evaluation]) -> Evaluation:
         samples=len(judged),
         spread=pstdev(scores),
         cached=all(sample.cached for sample in judged),
+        p_true=fmean(verdicts) if verdicts else None,
         **cost,
     )
 

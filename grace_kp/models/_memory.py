@@ -1,4 +1,4 @@
-"""The memory of embedded texts that all embedders share, and plain callables as embedders."""
+"""The memory of embedded texts that all embedders share, embedders that send texts away, and plain callables as embedders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import EmbedderError, check_whole
+from grace_kp.errors import EmbedderError, JudgeError, check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 REMEMBERED = 2_048
+BATCH = 100
 
 
 class RememberingEmbedder(ABC):
@@ -82,10 +83,12 @@ class CallableEmbedder(RememberingEmbedder):
     """A callable from a string to a vector as an `Embedder`; the first vector sets its dimensions."""
 
     def __init__(
-        self, function: Callable[[str], Any], *, dimensions: int | None = None, remember: int = REMEMBERED
+        self, function: Callable[[Any], Any], *, dimensions: int | None = None, remember: int = REMEMBERED
     ) -> None:
         if not callable(function):
             raise TypeError(f"an embedder has `embed` or is callable (got {type(function).__name__})")
+        if dimensions is not None:
+            check_whole("dimensions", dimensions)
         self._function = function
         super().__init__(remember)
         self._dimensions = dimensions
@@ -107,7 +110,29 @@ class CallableEmbedder(RememberingEmbedder):
     def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]:
         import numpy as np
 
-        rows = np.asarray([self._function(text) for text in texts], dtype=np.float32)
+        rows = np.asarray(self._vectors(texts), dtype=np.float32)
         if self._dimensions is None and rows.ndim == 2:
             self._dimensions = int(rows.shape[1])
+        if rows.shape != (len(texts), self._dimensions) or not np.isfinite(rows).all():
+            raise EmbedderError(f"the model gave an array of shape {rows.shape} for {len(texts)} texts")
         return rows
+
+    def _vectors(self, texts: list[str]) -> list[Any]:
+        return [self._function(text) for text in texts]
+
+
+class RemoteEmbedder(CallableEmbedder):
+    """An embedder that sends texts away, up to 100 in one call of `function`, cut and without secrets and identifiers."""
+
+    _max_chars = 8_000
+
+    def _vectors(self, texts: list[str]) -> list[Any]:
+        # Not above: `auto` looks for the key when a Grace is created, and redaction takes time to load.
+        from grace_kp.trace import redact_text
+
+        sent = [redact_text(text[: self._max_chars], identifiers=True) or " " for text in texts]
+        batches = [sent[start : start + BATCH] for start in range(0, len(sent), BATCH)]
+        try:
+            return [vector for batch in batches for vector in self._function(batch)]
+        except JudgeError as error:
+            raise EmbedderError(str(error)) from error

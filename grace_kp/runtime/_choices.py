@@ -150,6 +150,15 @@ class ModelChoice(MadeOnce[Models]):
         return Models(run_judge, embedder, judge_name, judge_reason, embedder_name, embedder_reason)
 
 
+def check_model(kind: str, model: Any, settings: Settings) -> Any:
+    """Return a model that is accepted as a judge or an embedder; raise a SettingsError where it is none."""
+    if model is not None and not (isinstance(model, str) and model == "auto"):
+        from grace_kp.models import adapt_model
+
+        model = adapt_model(kind, model, settings)
+    return model
+
+
 def _choice(model: Any, kind: str, settings: Settings) -> tuple[Any, str, str]:
     """Return the model, its name and the reason for it."""
     if model is None:
@@ -157,8 +166,10 @@ def _choice(model: Any, kind: str, settings: Settings) -> tuple[Any, str, str]:
     if model != "auto":
         from grace_kp.trace import redact_text
 
-        name = redact_text(str(getattr(model, "__name__", type(model).__name__)), identifiers=False)
-        return model, name, f"{kind} was given"
+        named, address = (getattr(model, name, None) for name in ("model", "base_url"))
+        name = str(getattr(model, "__name__", type(model).__name__)) + (f" {named}" if isinstance(named, str) else "")
+        why = f"{kind} was given" + (f", at {address}" if isinstance(address, str) else "")
+        return model, redact_text(name, identifiers=False), why
     from grace_kp.models import choose_embedder, choose_judge
 
     choice = choose_judge(settings) if kind == "evaluator" else choose_embedder(settings)

@@ -14,7 +14,7 @@ from grace_kp.errors import GraceError, SettingsError
 from grace_kp.levels import PrivacyLevel
 from grace_kp.record import HOST, PICKLED, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
 from grace_kp.runtime._approvals import Definitions
-from grace_kp.runtime._choices import ModelChoice, ProfileChoice, profile_name
+from grace_kp.runtime._choices import ModelChoice, ProfileChoice, check_model, profile_name
 from grace_kp.runtime._front import Front
 from grace_kp.settings import STORES, Settings, store_file
 
@@ -73,8 +73,8 @@ class Grace(Front, Resident):
         domain: str | None = None,
         profile: str | PathLike[str] | Profile | None = None,
         thresholds: Thresholds | None = None,
-        evaluator: Literal["auto"] | Judge | None = "auto",
-        embedder: Literal["auto"] | Embedder | Callable[[str], Any] | None = "auto",
+        evaluator: str | Judge | Any | None = "auto",
+        embedder: str | Embedder | Any | None = "auto",
         reviewer: Literal["auto"] | Reviewer | None = "auto",
         on_notify: Callable[[Any], Any] | None = None,
         policies: Mapping[str, Policy | str] | None = None,
@@ -96,11 +96,12 @@ class Grace(Front, Resident):
                 or a profile itself, such as a `CalibratedProfile`. See also the settings `profile_digest` and `on_mismatch`.
             thresholds: the lowest confidence at which an action runs silently, with a notice, or after a person confirms. When None, those
                 of the settings; a learned profile fills the levels that these leave open.
-            evaluator: the model that judges answers: a `GeminiJudge`, or any callable from prompt to text. `auto` is Gemini when
-                its extra is installed and an API key is set. Without a model nothing is judged, and the trace states that.
-            embedder: the model that embeds a trace for its novelty: an Embedder or a callable from text to vector. `auto` is
-                ONNX, else sentence-transformers, if installed and the model is on disk. Without an embedder novelty stays 0.5, and the
-                trace states that.
+            evaluator: the model that judges answers: `openai:MODEL` at any OpenAI-compatible endpoint (see the setting `openai_base_url`),
+                a chat model of LangChain or a model of Pydantic AI, a `GeminiJudge` or `OpenAIJudge`, or any callable from prompt to text.
+                `auto` is Gemini when its extra is installed and an API key is set. Without a model nothing is judged, and the trace states that.
+            embedder: the model that embeds a trace for its novelty: `openai:MODEL`, embeddings of LangChain, an embedder of Pydantic AI,
+                an Embedder, or a callable from text to vector. `auto` is ONNX, else sentence-transformers, if installed and the model is
+                on disk. Without an embedder novelty stays 0.5, and the trace states that.
             reviewer: the reviewer that gates ask: a callable from InterventionRequest to InterventionResponse, sync or async, or an object
                 with `review`. `auto` is the console when it is a terminal. Otherwise a gate that must ask cancels.
             on_notify: called with the request of each action that runs with a notice. When None, a line in the log (logger
@@ -132,9 +133,8 @@ class Grace(Front, Resident):
         self.settings = Settings.load(
             store=url, domain=domain, profile=profile_name(profile), privacy_level=privacy_level, **settings
         )
-        for name, model, verb in (("evaluator", evaluator, "ask"), ("embedder", embedder, "embed")):
-            if model not in (None, "auto") and not callable(model) and not callable(getattr(model, verb, None)):
-                raise SettingsError(f"{name}: must be 'auto', None or a model (got {type(model).__name__})")
+        models = ("evaluator", evaluator), ("embedder", embedder)
+        evaluator, embedder = (check_model(name, model, self.settings) for name, model in models)
         self._own_store = store if store is not None and not isinstance(store, str) else None
         if store is not None and url is None and not all(hasattr(store, verb) for verb in ("put", "get", "query")):
             raise SettingsError(f"store: a {type(store).__name__} is not a store; pass a Store, or one of {STORES}")

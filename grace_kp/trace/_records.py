@@ -256,6 +256,8 @@ class JudgementRecord:
     reason: str = ""
     error: str | None = None
     model: str | None = None
+    p_true: float | None = None
+    """Probability, 0 to 1, that the judge calls the text correct, by its token probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

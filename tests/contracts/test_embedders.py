@@ -48,11 +48,30 @@ def from_gemini(patch, folder, stack, **options):
     return gk.GeminiEmbedder(dimensions=libraries.DIMENSIONS, api_key="k", **options), model
 
 
+def from_openai(patch, folder, stack, **options):
+    respx, httpx = pytest.importorskip("respx"), pytest.importorskip("httpx")
+    model = libraries.Model()
+
+    def answer(request):
+        try:
+            rows = model.rows(json.loads(request.content)["input"])
+        except OSError as error:
+            return httpx.Response(400, json={"error": {"message": str(error)}})
+        data = [{"index": number, "embedding": row.tolist()} for number, row in enumerate(rows)]
+        return httpx.Response(200, json={"data": data})
+
+    router = stack.enter_context(respx.mock(assert_all_called=False))
+    router.post("http://localhost:8000/v1/embeddings").mock(side_effect=answer)
+    address = "http://localhost:8000/v1"
+    return gk.OpenAIEmbedder("e", dimensions=libraries.DIMENSIONS, base_url=address, api_key="k", **options), model
+
+
 MAKERS = {
     "callable": from_callable,
     "onnx": from_onnx,
     "sentence-transformers": from_sentence_transformers,
     "gemini": from_gemini,
+    "openai": from_openai,
 }
 TEXTS = ["a fare", "東京の天気", "a much longer text about the fare from Lisbon to Rome", "b", "x" * 400]
 

@@ -10,6 +10,8 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.judge import acall_judge, call_judge
+from grace_kp.models import adapt_model
+from grace_kp.settings import Settings
 
 REPLY = '{"score": 0.8, "reason": "right", "coverage": 0.6, "coverage_reason": "half"}'
 
@@ -68,11 +70,66 @@ def from_gemini(service, stack):
     return gk.GeminiJudge("gemini-x", api_key="k")
 
 
+def from_openai(service, stack):
+    respx, httpx = pytest.importorskip("respx"), pytest.importorskip("httpx")
+
+    def answer(request):
+        try:
+            text = service.reply(json.loads(request.content)["messages"][0]["content"])
+        except OSError as error:
+            return httpx.Response(403, json={"error": {"message": str(error)}})
+        return httpx.Response(200, json={"choices": [{"message": {"content": text}}]})
+
+    router = stack.enter_context(respx.mock(assert_all_called=False))
+    router.post("http://localhost:8000/v1/chat/completions").mock(side_effect=answer)
+    return adapt_model("evaluator", "openai:m", Settings(openai_base_url="http://localhost:8000/v1"))
+
+
+def from_langchain(service, stack, *, is_async=False):
+    chat_models = pytest.importorskip("langchain_core.language_models")
+    from langchain_core.messages import AIMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    def result(messages):
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(service.reply(messages[0].text)))])
+
+    class Chat(chat_models.BaseChatModel):
+        _llm_type = "scripted"
+
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            if is_async:
+                raise NotImplementedError
+            return result(messages)
+
+        async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+            return result(messages)
+
+    return adapt_model("evaluator", Chat(), Settings())
+
+
+def from_async_langchain(service, stack):
+    return from_langchain(service, stack, is_async=True)
+
+
+def from_pydantic_ai(service, stack):
+    function = pytest.importorskip("pydantic_ai.models.function")
+    from pydantic_ai.messages import ModelResponse, TextPart
+
+    async def respond(messages, info):
+        return ModelResponse(parts=[TextPart(service.reply(messages[0].parts[0].content))])
+
+    return adapt_model("evaluator", function.FunctionModel(respond), Settings())
+
+
 MAKERS = {
     "function": from_function,
     "coroutine function": from_coroutine_function,
     "methods": from_methods,
     "gemini": from_gemini,
+    "openai": from_openai,
+    "langchain": from_langchain,
+    "async langchain": from_async_langchain,
+    "pydantic ai": from_pydantic_ai,
 }
 
 

@@ -46,6 +46,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "frameworks": {
         "grace_kp/runtime/_grace.py": "`Grace.langchain()`, a public name, and its entry in the registry that integrations fill",
+        "grace_kp/models/_choice.py": "takes models of two frameworks as they are, which it knows by the names of their classes",
         "grace_kp/trace/_model.py": SOURCE,
         "grace_kp/trace/formats/_messages.py": "lists the dialects of messages that are read",
         "grace_kp/trace/redaction/_vendors.py": "a table of vendors and the forms of their keys",

@@ -30,9 +30,9 @@ def refusal(code, status="UNAVAILABLE", message="not now", headers=None, details
     )
 
 
-def judged(*, sync=True, **options):
+def judged(*, sync=True, kind=gk.GeminiJudge, **options):
     """One judgement by a judge of its own."""
-    evaluator = gk.LLMSelfEvaluator(gk.GeminiJudge("gemini-x", api_key=KEY, **options))
+    evaluator = gk.LLMSelfEvaluator(kind("gemini-x", api_key=KEY, **options))
     if sync:
         return evaluator.evaluate_detailed("q", "a")
     return asyncio.run(evaluator.aevaluate_detailed("q", "a"))

@@ -206,8 +206,9 @@ def at(server, way, **options):
 
 @BOTH
 @pytest.mark.parametrize("way", ["hangs", "drips", "stops", "garbage", "resets", "redirects"])
-def test_a_faulty_service_costs_no_more_than_the_deadline(server, way, sync):
-    made = judged(sync=sync, **at(server, way))
+@pytest.mark.parametrize("kind", [gk.GeminiJudge, gk.OpenAIJudge])
+def test_a_faulty_service_costs_no_more_than_the_deadline(server, way, sync, kind):
+    made = judged(sync=sync, kind=kind, **at(server, way))
     assert made.fallback
     assert made.error
     assert not any(path.startswith("/other") for path in server.asked)  # the key is sent nowhere else
@@ -233,7 +234,7 @@ async def test_a_connection_that_is_being_closed_is_closed_also_when_the_deadlin
 
     caller = _gemini.GoogleCaller(api_key=KEY, base_url=None, timeout=0.01, attempts=1)
     with pytest.raises(gk.JudgeError, match=r"did not answer within 0\.01 s"):
-        await caller.acall(work)
+        await caller.acall(work, str)
     assert [True] == closed
 
 
