@@ -295,16 +295,15 @@ def restart(driver: Driver, folder: Path, story: str, kill: str = "") -> tuple[i
     return done.returncode, done.stdout.strip()
 
 
-@pytest.fixture
-def grace(tmp_path):
-    with contextlib.closing(open_grace(tmp_path)) as opened:
-        yield opened
-
-
 class Conformance:
     """What every adapter passes. A subclass states its driver."""
 
     driver: ClassVar[Driver]
+
+    @pytest.fixture
+    def grace(self, tmp_path):
+        with contextlib.closing(open_grace(tmp_path)) as opened:
+            yield opened
 
     def needs(self, part: str) -> None:
         if part in self.driver.lacks:
