@@ -479,8 +479,8 @@ class Conformance:
 
     def test_a_locked_store(self, grace, tmp_path, monkeypatch):
         """The request cannot be filed: not run, and the agent goes on. The claim cannot be written: not run, and the decision stays."""
-        monkeypatch.setattr("grace_kp.store._approvals.BUSY_SECONDS", 0.05)
-        grace.approvals.pending()
+        connect = sqlite3.connect
+        monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, **more | {"timeout": 0.05}))
         shop, later = (self.shop(grace, "pay", session=session) for session in ("s1", "s2"))
         asked = later.run()
         grace.approvals.approve(later.pending["pay"].id, by="ana")
