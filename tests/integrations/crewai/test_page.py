@@ -18,7 +18,7 @@ from crewai.hooks import clear_all_tool_call_hooks
 
 import grace_kp as gk
 
-pytestmark = pytest.mark.filterwarnings("default")  # CrewAI uses what it has deprecated itself
+pytestmark = pytest.mark.filterwarnings("ignore")  # CrewAI uses what it has deprecated itself
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "crewai.md"
 ANN = {"to": "ann", "amount": 5, "memo": "tea"}
