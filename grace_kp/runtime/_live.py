@@ -46,18 +46,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from grace_kp.confidence import Scores
-<<<<<<< HEAD
-    from grace_kp.gating import Verdict
-    from grace_kp.record import Call as ToolCall
-    from grace_kp.record import Recorder, Run
-=======
     from grace_kp.record import Call, Run
->>>>>>> h-live
     from grace_kp.runtime._grace import Grace
-    from grace_kp.runtime._seam import Call
     from grace_kp.trace import ReasoningTrace
 
-    Frame = ToolCall | Run
+    Frame = Call | Run
     Instant = datetime | float | None
 
 T = TypeVar("T")
@@ -191,48 +184,6 @@ class LiveRun:
             started: an aware datetime, or seconds since the epoch; now when None.
             inside: the call around it.
         """
-<<<<<<< HEAD
-        found = (
-            self._open_tool(tool, arguments, kind, scores, failed, started, inside) if self.run is not None else None
-        )
-        return LiveCall(self, found, reads_scores=scores is not None)
-
-    @shielded
-    def _open_tool(
-        self,
-        tool: Any,
-        arguments: Mapping[str, Any],
-        kind: str,
-        scores: Scores | None,
-        failed: Callable[[Any], object] | None,
-        started: Instant,
-        inside: LiveCall | None,
-    ) -> ToolCall | None:
-        run = self.frame
-        if not run.open:
-            note("open_tool", "called after the run had ended")
-            return None
-        action = tool if not isinstance(tool, str) else self._runs.action_named(tool)
-        name = tool if isinstance(tool, str) else tool.name
-        spec = self._runs.tool_spec(name, kind, scores, failed or getattr(action, "failed", None))
-        terms = getattr(action, "terms", None)
-        named = {str(key): value for key, value in arguments.items()}
-        if terms is not None:
-            sealed = {key: render(value, MAX_SEALED) for key, value in named.items() if key in terms.sealed}
-            if sealed:  # they may come up again in the result
-                register(run, {"sealed": [*sealed], "arguments": sealed})
-            named = {key: SEALED if key in sealed else value for key, value in named.items() if key not in terms.ignore}
-        call = call_in(run if inside is None or inside.call is None else inside.call, spec, named)
-        if call is not None and (begun := _on_clock(run, started, "started")) is not None:
-            call.start = begun
-        return call
-
-    def decide(self, calls: Sequence[Call], wait: bool | None = None) -> list[Verdict]:
-        """Decide on the calls of one turn on the same evidence; return a verdict for each.
-
-        `wait=False` never asks or waits: what a person must decide is pending then. None leaves it to the reviewer.
-        """
-=======
         run, call, is_name = self.frame, None, isinstance(tool, str)
         try:
             action = self._runs.action_named(tool) if is_name else tool
@@ -257,12 +208,11 @@ class LiveRun:
 
     def decide(self, calls: Sequence[Any], wait: bool | None = None) -> list[Any]:
         """Decide on the `gk.Call`s of one turn on the same evidence; with `wait=False`, what a person must decide is pending."""
->>>>>>> h-live
         from grace_kp.runtime._seam import decide_calls
 
         return decide_calls(self, calls, wait)
 
-    async def adecide(self, calls: Sequence[Call], wait: bool | None = None) -> list[Verdict]:
+    async def adecide(self, calls: Sequence[Any], wait: bool | None = None) -> list[Any]:
         """Decide like `decide`, without blocking the event loop."""
         from grace_kp.runtime._seam import adecide_calls
 
@@ -335,7 +285,7 @@ class LiveCall:
 
     __slots__ = ("_reads_scores", "call", "run")
 
-    def __init__(self, run: LiveRun, call: ToolCall | None, *, reads_scores: bool) -> None:
+    def __init__(self, run: LiveRun, call: Call | None, *, reads_scores: bool) -> None:
         self.run, self.call, self._reads_scores = run, call, reads_scores
 
     @property
@@ -367,19 +317,7 @@ class LiveCall:
         """Record that nobody waits for the result any more, as when a stream is closed before its end."""
         self.fail(GeneratorExit("the call was abandoned"))
 
-<<<<<<< HEAD
-    @shielded
-    def _count(self, call: ToolCall, result: object) -> None:
-        """Count what a search found, without reading a score."""
-        from grace_kp.confidence import read_results
-
-        call.hits = replace(read_results(result, "none"), kind="")
-
-    @shielded
-    def _ending(self, ended: Instant) -> ToolCall | None:
-=======
     def _at(self, ended: Instant) -> Call | None:
->>>>>>> h-live
         call = self.call
         if call is None or call.status is not None:
             return None
@@ -475,10 +413,8 @@ class LiveRuns:
 
     def action_named(self, name: str) -> Any:
         """Return the gated action of this name that was defined last; None without one."""
-        if (action := self.grace._actions.get(name)) is not None:
-            return action
         found = self.grace._definitions().find_named(name)
-        return found[-1] if found else None
+        return self.grace._actions.get(name) or (found[-1] if found else None)
 
     def spec_of(self, name: str, kind: str, scores: Any, failed: Callable[[Any], object] | None) -> Spec:
         """Return the description of a tool, the same for all its calls."""
