@@ -292,13 +292,13 @@ class LiveRun:
         """
         from grace_kp.runtime._seam import decide_calls
 
-        return decide_calls(self.grace, self, calls, wait)
+        return decide_calls(self, calls, wait)
 
     async def adecide(self, calls: Sequence[Any], wait: bool | None = None) -> list[Any]:
         """Decide like `decide`, without blocking the event loop."""
         from grace_kp.runtime._seam import adecide_calls
 
-        return await adecide_calls(self.grace, self, calls, wait)
+        return await adecide_calls(self, calls, wait)
 
     def close(self, result: object = None, *, ended: Instant = None) -> None:
         """Record that the run returned `result`. Ending it again, in whichever way, has no effect."""

@@ -177,7 +177,7 @@ class GraceRunner:
         try:
             kept = json.loads(entry)
             for each in kept["asked"]:
-                await asyncio.to_thread(self.grace.approvals.get, each["approval"])
+                await asyncio.to_thread(self.grace.approvals.get, each["verdict"]["approval"])
             return kept if kept["asked"] else kept["none asked"]
         except (ValueError, KeyError, TypeError, gk.UnknownApproval) as error:
             raise gk.GateError("the input looks like a saved state, and names no request of this store") from error
@@ -243,14 +243,14 @@ class _Scope:
         _attempt(self.run.close, result) if error is None else _attempt(self.run.fail, error)
         return False
 
-    async def decide(self, calls: Sequence[tuple[Any, str, Any, str | None]]) -> list[gk.Verdict]:
-        """Decide on calls: action, call id, arguments, and the turn if it is not the latest."""
+    async def decide(self, calls: Sequence[tuple[Any, str, Any]]) -> list[gk.Verdict]:
+        """Decide on calls of the latest turn: action, call id, arguments."""
         found: dict[int, gk.Verdict] = {}
         for wait in (False, None):
             numbers = [number for number, (action, *_) in enumerate(calls) if action.pauses is (wait is False)]
             made = [
-                gk.Call(action, arguments, id=(FRAMEWORK, self.talk.session, turn or self.turn, call_id))
-                for action, call_id, arguments, turn in (calls[number] for number in numbers)
+                gk.Call(action, arguments, id=(FRAMEWORK, self.talk.session, self.turn, call_id))
+                for action, call_id, arguments in (calls[number] for number in numbers)
             ]
             found.update(zip(numbers, await self.run.adecide(made, wait=wait) if made else (), strict=True))
         return [found[number] for number in range(len(calls))]
@@ -259,7 +259,7 @@ class _Scope:
         """Return the verdict about a call of the latest turn."""
         verdict = self.verdicts.get(_key(action.name, call_id, arguments))
         if verdict is None or verdict.waits:
-            (verdict,) = await self.decide([(action, call_id, arguments, None)])
+            (verdict,) = await self.decide([(action, call_id, arguments)])
             self.keep(agent, action, call_id, arguments, verdict)
         return verdict
 
@@ -267,10 +267,10 @@ class _Scope:
         """Remember a verdict, and that its call waits."""
         key = _key(action.name, call_id, arguments)
         self.verdicts[key] = verdict
-        waits = {"path": self.path, "turn": self.turn, "agent": agent.name, "call": call_id, "key": key}
-        self.talk.asked = [each for each in self.talk.asked if waits.items() - each.items()]
-        if verdict.waits and verdict.approval is not None:
-            self.talk.asked.append({**waits, "approval": verdict.approval.id})
+        call = {"path": self.path, "agent": agent.name, "key": key}
+        self.talk.asked = [each for each in self.talk.asked if each | call != each]
+        if verdict.waits:
+            self.talk.asked.append({**call, "verdict": verdict.to_dict()})
 
     async def hear(self, agent: Any, response: Any) -> None:
         """Record a turn of the model, and decide on all its gated calls on the same evidence."""
@@ -279,13 +279,13 @@ class _Scope:
         _attempt(self._record, agent, response)
         gated = self.talk.gated.get(id(agent), {})
         calls = [
-            (gated[each.name], each.call_id, arguments, None)
+            (gated[each.name], each.call_id, arguments)
             for each in response.output
             if getattr(each, "type", None) == "function_call" and each.name in gated
             if (arguments := _arguments(each.arguments)) is not None
         ]
         for call, verdict in zip(calls, await self.decide(calls), strict=True):
-            self.keep(agent, *call[:3], verdict)
+            self.keep(agent, *call, verdict)
 
     def _record(self, agent: Any, response: Any) -> None:
         model = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", None)
@@ -310,7 +310,7 @@ class _Conversation:
         self.objective: str = kept["objective"]
         self.turns: dict[str, int] = kept["turns"]
         """How often the model of each scope answered, by its path."""
-        self.asked: list[dict[str, str]] = kept["asked"]
+        self.asked: list[dict[str, Any]] = kept["asked"]
         """The calls that wait."""
         self.prefix = hashlib.sha256(self.objective.encode()).hexdigest()[:12]
         self.root = _Scope(self, "")
@@ -337,7 +337,8 @@ class _Conversation:
             arguments = _arguments(item.arguments)
             key = _key(action.name, item.call_id, arguments)
             places = [each for each in self.asked if (each["agent"], each["key"]) == (item.agent.name, key)]
-            verdicts = await self.root.decide([(action, each["call"], arguments, each["turn"]) for each in places])
+            # Outside of any run: the call may belong to a nested one, which records the decision when it goes on.
+            verdicts = [await action.averdict(each["verdict"], arguments=arguments) for each in places]
             waits = [each for each in verdicts if each.waits]
             waiting += waits
             if not waits:
@@ -390,7 +391,7 @@ class _Conversation:
     def _tool(self, agent: Any, tool: Any) -> Any:
         runner, name = self.runner, tool.name
         schema = getattr(tool, "params_json_schema", None)
-        action = runner.grace.action(name, schema=schema, policy=runner.policy_for(name), framework=FRAMEWORK)
+        action = runner.grace.action(name, schema=schema, policy=runner.policy_for(name))
         if getattr(tool, "needs_approval", False) is not False:
             raise gk.GateError(f"the tool {name!r} has needs_approval of its own; state a gate in its place")
         if not isinstance(tool, FunctionTool):
