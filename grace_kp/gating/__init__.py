@@ -1,5 +1,9 @@
 """Decisions become actions: requests, policies, the consent flow, the gated call, reviewers. It fails closed."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from grace_kp.gating._action import GatedAction, check_key, gate
 from grace_kp.gating._call import (
     JsonCoverage,
@@ -59,6 +63,9 @@ from grace_kp.gating._request import (
 from grace_kp.gating._verdict import Claim, Verdict, decide_all
 from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
 from grace_kp.gating.reviewers import ConsoleReviewer, InboxReviewer
+
+if TYPE_CHECKING:
+    from grace_kp.gating._drivers import Steps as Steps
 
 __all__ = [
     "APPROVED",

@@ -332,8 +332,8 @@ class Resumable(Protocol):
     """One gated call in a program that may be run again."""
 
     @property
-    def reviewer(self) -> Reviews:
-        """The reviewer that pauses the program to ask."""
+    def reviewer(self) -> Reviewer | None:
+        """The reviewer that pauses the program to ask, or that repeats what was answered."""
 
     origin: str
     """The framework, as approvals state it."""

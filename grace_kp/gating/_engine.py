@@ -24,7 +24,8 @@ from grace_kp.gating._call import StandingCall
 from grace_kp.gating._case import Consent, HeldRefusal, consent_to_changes
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
-from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work, attempt
+from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
+from grace_kp.gating._drivers import attempt as attempted
 from grace_kp.gating._inquiry import Inquiry, file_and_wait, response_from
 from grace_kp.gating._ledger import EarlierRun, LedgerEntry
 from grace_kp.gating._outcome import (
@@ -150,7 +151,7 @@ def _forbidden(case: GatedCall, request: InterventionRequest) -> Steps[None]:
 
 def decide_first(case: GatedCall) -> Steps[None]:
     """Decide on the level of a call before any call of its turn is asked about."""
-    case.decided = yield from attempt(_decision(case))
+    case.decided = yield from attempted(_decision(case))
 
 
 def _decision(case: GatedCall) -> Steps[Decision]:

@@ -25,13 +25,14 @@ from grace_kp.levels import InterventionAction
 from grace_kp.record import HOST
 
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Approval, ApprovalRequest
     from grace_kp.gating._case import GatedCall
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._drivers import Steps
-    from grace_kp.gating._request import InterventionRequest
+    from grace_kp.gating._request import InterventionRequest, InterventionResponse
 
 
 INTERRUPT = "interrupt"

@@ -199,7 +199,11 @@ def for_reviewer(request: InterventionRequest, reviewer: object) -> Intervention
 
 def answer_to_keep(response: InterventionResponse) -> dict[str, Any] | None:
     """Return an answer as JSON for the ledger; None where JSON cannot hold the reviewer's arguments."""
-    kept = {"action": str(response.action), "user_input": response.user_input, "reviewer": response.reviewer}
+    kept: dict[str, Any] = {
+        "action": str(response.action),
+        "user_input": response.user_input,
+        "reviewer": response.reviewer,
+    }
     if response.modified is not None:
         kept["modified"] = dict(response.modified)
     try:

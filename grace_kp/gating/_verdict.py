@@ -40,7 +40,7 @@ from grace_kp.gating._outcome import (
 from grace_kp.gating._paused import StandingInquiry
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import reported_failure
-from grace_kp.trace import error_text, redact_text
+from grace_kp.trace import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -258,7 +258,7 @@ class Verdict:
         request = self.error.request if isinstance(self.error, ActionPending) else None
         if isinstance(entry, StandingInquiry):
             deciding = yield Work(lambda: entry.decide_by(response, request), writes=True)
-            return redact_text(error_text(deciding.error)) if isinstance(deciding, Failed) else deciding
+            return error_text(deciding.error) if isinstance(deciding, Failed) else deciding
         from grace_kp.gating._request import answer_to_keep
 
         kept = answer_to_keep(response)

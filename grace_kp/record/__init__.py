@@ -46,13 +46,14 @@ if TYPE_CHECKING:
     from grace_kp.record._document import Documents, to_json
 
 __all__ = [
-    "AGENT", "CANCELLED", "CAPTURE", "CLOSED", "COMPLETED", "CURRENT", "FAILED", "HOST", "INTERRUPTED", "NOT_CAPTURED", "OPERATIONS",
-    "PICKLED", "RETRIEVER", "SCOPE", "SEALED", "SUSPENDED", "TOOL", "TOOL_ERROR", "TROUBLES", "UNREAD_RUN", "Call", "Conversations",
-    "Documents", "Framework", "Listener", "ModelCall", "Pause", "Recorder", "Run", "RunBlock", "Signal", "Spec",
-    "argument_check", "attempt", "call_alone", "call_in", "current_run", "decorate", "facts_of", "find_frame",
-    "finish_late", "fitting", "gaps_of", "history_of", "instrument_threads", "keep_events", "keep_evidence",
-    "keep_refusal", "kept_refusal", "material_of", "nearest", "new_trace_id", "node_of", "note", "open_run",
-    "propagate", "register", "reported_failure", "root_of", "reseal", "seal", "shielded", "silent_run", "survey_of", "to_json",
+    "AGENT", "CANCELLED", "CAPTURE", "CLOSED", "COMPLETED", "CURRENT", "FAILED", "HOST", "INTERRUPTED",
+    "NOT_CAPTURED", "OPERATIONS", "PICKLED", "RETRIEVER", "SCOPE", "SEALED", "SUSPENDED", "TOOL", "TOOL_ERROR",
+    "TROUBLES", "UNREAD_RUN", "Call", "Conversations", "Documents", "Framework", "Listener", "ModelCall", "Pause",
+    "Recorder", "Run", "RunBlock", "Signal", "Spec", "argument_check", "attempt", "call_alone", "call_in",
+    "current_run", "decorate", "facts_of", "find_frame", "finish_late", "fitting", "gaps_of", "history_of",
+    "instrument_threads", "keep_events", "keep_evidence", "keep_refusal", "kept_refusal", "material_of", "nearest",
+    "new_trace_id", "node_of", "note", "open_run", "propagate", "register", "reported_failure", "reseal", "root_of",
+    "seal", "shielded", "silent_run", "survey_of", "to_json",
 ]  # fmt: skip
 
 

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     AlarmHook = TypeVar("AlarmHook", bound=Callable[[Alarm], Any])
 
 
+MAX_ACTIONS = 10_000
+"""Named actions that are remembered, for calls that are recorded by name."""
 SUBINTERPRETER = (
     "grace_kp does not work in a sub-interpreter, because numpy and pydantic cannot be loaded there: "
     "use threads or processes, and in mod_wsgi `WSGIApplicationGroup %{GLOBAL}`"
@@ -157,6 +159,7 @@ class Grace(Front, Resident):
         self._made_gates: Gates | None = None
         self._made_live: LiveRuns | None = None
         self._defined = Definitions()
+        self._actions: dict[str, Action] = {}
         self._wiring: Writer | None = None
         listener = Listener(
             opened=lambda run: self._writer.start_journal(),  # noqa: ARG005
@@ -383,7 +386,11 @@ class Grace(Front, Resident):
         gates = self._gates()
         gates.tools.add(name)
         self.recorder.is_gated = True
-        return Action(self._gates, name, spec, schema, failed=failed, is_stated=policy is not None)
+        action = Action(self._gates, name, spec, schema, failed=failed, is_stated=policy is not None)
+        self._actions[name] = action
+        if len(self._actions) > MAX_ACTIONS:
+            del self._actions[next(iter(self._actions))]
+        return action
 
     def feedback(
         self,

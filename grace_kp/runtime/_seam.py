@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from grace_kp.confidence import RunEvidence
-    from grace_kp.gating import Reviewer
+    from grace_kp.gating import Reviewer, Steps
     from grace_kp.record import Run
     from grace_kp.runtime._gates import Gates
 
@@ -336,7 +336,7 @@ def decide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Ver
 
 async def adecide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Verdict]:
     """`decide_calls` without blocking the event loop."""
-    around = current_run() if run is None else run.run
+    around = current_run() if run is None else _recorded(run)
     if around is not None and around.lacks_past:
         await asyncio.to_thread(lambda: around.id)  # may read the store
     return await drive_async(_deciding(run, calls, wait))
@@ -348,12 +348,12 @@ def _deciding(
     wait: bool | None,
     at: Place | None = None,
     at_least: InterventionLevel | None = None,
-) -> Any:
+) -> Steps[list[Verdict]]:
     """Return the steps that decide on calls. `live` is a `LiveRun`, a `Run`, or None for the current run."""
     if wait is not None and not isinstance(wait, bool):
         raise GateError(f"wait is True, False or None, not {brief(wait)}")
     live = current_run() if live is None else live
-    run: Run | None = None if live is None else live.run
+    run = None if live is None else _recorded(live)
     equal: Counter[Any] = Counter()
     snapshot: list[Any] = []
     cases, places = [], []
@@ -369,7 +369,7 @@ def _deciding(
     return _verdicts(live, calls, cases, places)
 
 
-def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: list[Place]) -> Any:
+def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: list[Place]) -> Steps[list[Verdict]]:
     stated = [{"version": _VERSION, "place": place.to_dict()} for place in places]
     verdicts = yield from decide_all(cases, stated)
     for verdict, call, place in zip(verdicts, calls, places, strict=True):
@@ -382,6 +382,11 @@ def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: 
             _deciding(live, [call], False, place, level)
         )[0]
     return verdicts
+
+
+def _recorded(live: Any) -> Run:
+    """Return the run of a `LiveRun`, which records nothing where recording is off."""
+    return cast("Run", getattr(live, "frame", None) or live.run)
 
 
 def _place_of(call: Call, live: Any, run: Run | None) -> Place:

@@ -32,7 +32,7 @@ def model_of(case, name):
     async def stream(messages, _info):
         turn = turn_after(messages)
         for number, each in enumerate(turn.calls):
-            yield {number: DeltaToolCall(each.tool, json.dumps(each.args), each.id)}
+            yield {number: DeltaToolCall(each.tool, json.dumps(each.args), tool_call_id=each.id)}
         if not turn.calls:
             yield turn.text
 
