@@ -1,8 +1,8 @@
-"""Runs agents of the OpenAI Agents SDK so that Grace records them and gates their tools. The agents themselves are never changed.
+"""Runs agents of the OpenAI Agents SDK so that Grace records them and gates their tools. The program's own agents are never changed.
 
-A run uses copies of all agents that can be reached by handoffs and as tools. The copies' hooks record, and their tools are wrapped. A gated call
-is decided when the model has proposed it, and again just before it runs: an approval in the SDK's `RunState` entitles to nothing. A refusal is
-the tool's output, because the model would not see an exception. Only a call that waits for a person interrupts the run.
+A run uses copies of all agents that handoffs and tools can reach. Hooks of the copies record, and their tools are wrapped. A gated call is decided
+when the model has proposed it, and again just before it runs: an approval in the SDK's `RunState` entitles to nothing. A refusal is the tool's
+output, because the model would not see an exception. Only a call that waits for a person interrupts the run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import copy
 import difflib
 import fnmatch
-import functools
 import hashlib
 import json
 import logging
@@ -20,6 +19,7 @@ import types
 import weakref
 from contextlib import ExitStack
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -28,14 +28,12 @@ from agents import Agent, AgentHooks, FunctionTool, Handoff, Runner, RunState
 import grace_kp as gk
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
-FRAMEWORK = "openai-agents"
-MARK = '{"grace_kp": 1, '
+FRAMEWORK, MARK = "openai-agents", '{"grace_kp": 1, '
 BROKEN = "The gate of this tool failed. Not run; do not call it again."
-UNREADABLE = "The arguments are not a JSON object, so nobody can decide about them. Not run; do not call it again."
 SEEN = {"ComputerTool", "ShellTool", "LocalShellTool", "ApplyPatchTool", "CustomTool"}
-"""Tools that run in this process, where hooks see them. Every other tool that is not a FunctionTool runs at the provider."""
+"""Tools that run in this process, where hooks see them. All others that are no FunctionTool run at the provider."""
 
 _log = logging.getLogger("grace_kp.openai_agents")
 _SCOPE: ContextVar[_Scope] = ContextVar("grace_kp_openai_agents_scope")
@@ -46,21 +44,22 @@ def _attempt(record: Callable[..., Any], *args: Any, **options: Any) -> Any:
     try:
         return record(*args, **options)
     except Exception:
-        _log.warning("an agent could not be recorded", exc_info=True)
+        _log.warning("a part of an agent's run could not be recorded", exc_info=True)
         return None
 
 
 class GraceResult:
-    """The result of a run. The attributes of the SDK's result, such as `final_output`, are attributes of it, too."""
+    """The result of a run. Attributes of the SDK's result, such as `final_output`, are attributes of this one, too.
 
-    def __init__(self, result: Any, session: str, waiting: Sequence[gk.Verdict], state: str | None) -> None:
-        self.result = result
-        """The SDK's result. Its agents are the copies that ran."""
-        self.session = session
-        self.waiting = list(waiting)
-        """The verdicts of the calls that wait for a person; empty when the run has ended."""
-        self.state = state
-        """From what `GraceRunner.run` goes on, also in another process: a JSON text that holds the conversation. None when nothing waits."""
+    Attributes:
+        result: the SDK's result; its agents are the copies that ran.
+        waiting: the verdicts of the calls that wait for a person; empty when the run has ended.
+        state: what `GraceRunner.run` continues from, in any process: a JSON text with the conversation in it. None when nothing waits.
+        session: the name of the conversation.
+    """
+
+    def __init__(self, result: Any, waiting: Sequence[gk.Verdict], state: str | None, session: str) -> None:
+        self.result, self.waiting, self.state, self.session = result, list(waiting), state, session
 
     @property
     def last_agent(self) -> Any:
@@ -72,12 +71,11 @@ class GraceResult:
 
 
 class GraceStream:
-    """A streamed run, over its interruptions: iterate over the SDK's events, then read `result`."""
+    """A streamed run: iterate over the SDK's events, then read `result`, which is None before the end."""
 
     def __init__(self, events: AsyncIterator[Any]) -> None:
         self._events = events
         self.result: GraceResult | None = None
-        """The result, once every event was read."""
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for event in self._events:
@@ -93,12 +91,12 @@ class GraceRunner:
     def __init__(
         self, grace: gk.Grace, gates: Mapping[str, gk.Policy | str] | None = None, *, domain: str | None = None
     ) -> None:
-        """Gate the named tools, also behind handoffs and inside of agents that are tools.
+        """Gate the named tools, also behind handoffs and in agents that are tools.
 
         Args:
             grace: the runtime; its own policies apply, too.
-            gates: policies or floors by the name of a tool or a glob, such as `{"pay": "confirm"}`. An exact name wins over a glob, and a
-                longer glob over a shorter one.
+            gates: policies or floors by the name of a tool or a glob, such as `{"pay": "confirm"}`. An exact name wins over a glob, a longer
+                glob over a shorter one.
             domain: the domain of the recorded runs; the runtime's when None.
         """
         self.grace, self.gates, self.domain = grace, dict(gates or {}), domain
@@ -111,191 +109,175 @@ class GraceRunner:
 
         Args:
             agent: the agent.
-            input: text or input items, or the `state` of a result that waits.
-            session: names the conversation: a decision in one conversation is none in another. Made up when None, and kept in the state.
-                A Session of the SDK is passed on, and its id is the name.
+            input: text or input items; or the `state` of a result that waits.
+            session: the name of the conversation: a decision in one entitles to nothing in another. A Session of the SDK is passed on, and its
+                id is the name. Made up when None; a state has its own.
             context: the SDK's context. Pass it again with a state, unless it is a mapping.
             **options: for `Runner.run`, such as `max_turns`, `hooks` and `run_config`.
 
         Raises:
-            GateError: a gate names a tool that runs at the provider; a tool has `needs_approval` of its own; or the text looks like a state,
-                and names no request of this store.
+            GateError: a gate names a tool that only the provider can hold, a tool has its own `needs_approval`, or the text looks like a state
+                but names no request of this store.
             TypeError: `input` is a RunState, whose agents are not gated.
         """
-        events = self._events(agent, input, session, context, options, streamed=False)
-        return [event async for event in events][-1]  # type: ignore[no-any-return]
+        return [each async for each in self._events(agent, input, session, context, options)][-1]  # type: ignore[no-any-return]
 
     def run_streamed(
         self, agent: Agent[Any], input: Any, *, session: Any = None, context: Any = None, **options: Any
     ) -> GraceStream:
-        """Do what `run` does, and stream the SDK's events. Gated calls do not end the stream, unless they wait."""
+        """Do what `run` does, and stream the SDK's events. A gated call ends the stream only if it waits."""
         return GraceStream(self._events(agent, input, session, context, options, streamed=True))
 
     async def _events(
-        self, agent: Agent[Any], entry: Any, session: Any, context: Any, options: dict[str, Any], *, streamed: bool
+        self, agent: Any, entry: Any, session: Any, context: Any, options: dict[str, Any], *, streamed: bool = False
     ) -> AsyncIterator[Any]:
         kept = await self._kept(entry)
         if session is not None and not isinstance(session, str):
             options, session = {**options, "session": session}, session.session_id
         talk = _Conversation(self, kept, session, entry)
-        agent, waiting, state = talk.copied(agent), [], None
+        root, agent = _Scope(talk, ""), talk.copied(agent)
         talk.warn_of_unmatched()
         if kept is not None:
-            state = await RunState.from_json(agent, kept["state"], context_override=context)
-        talk.root.open(talk.objective, _original(agent).name, resumed=state is not None)
+            entry = await RunState.from_json(agent, kept["state"], context_override=context)
+        root.open(talk.objective, agent.name, resumed=kept is not None)
         try:
-            waiting, _ = ([], True) if state is None else await talk.settle(state)
-            goes_on = True
+            waiting, goes_on = [], True
+            if kept is not None:
+                waiting, _ = await talk.settle(entry)
             while goes_on:
-                with talk.root.entered():
-                    start = Runner.run_streamed if streamed else Runner.run
-                    result: Any = start(agent, entry if state is None else state, context=context, **options)
+                with root.entered():
+                    result: Any = (Runner.run_streamed if streamed else Runner.run)(
+                        agent, entry, context=context, **options
+                    )
                     result = result if streamed else await result
                 try:
-                    async for event in result.stream_events() if streamed else _nothing():
-                        yield event
+                    if streamed:
+                        async for event in result.stream_events():
+                            yield event
                 finally:
                     if streamed and not result.is_complete:
                         result.cancel()
-                waiting, goes_on = [], bool(result.interruptions)
-                if goes_on:
-                    state, context = result.to_state(), None
-                    waiting, goes_on = await talk.settle(state)
+                waiting, goes_on, context = [], False, None
+                if result.interruptions:
+                    entry = result.to_state()
+                    waiting, goes_on = await talk.settle(entry)
         except BaseException as error:
-            _attempt(talk.root.run.fail, error)
+            _attempt(root.run.fail, error)
             raise
-        talk.root.end(result.final_output)
-        saved = talk.save(result.to_state()) if waiting else None
-        yield GraceResult(result, talk.session, waiting, saved)
+        root.end(result.final_output)
+        yield GraceResult(result, waiting, talk.save(entry) if waiting else None, talk.session)
 
     async def _kept(self, entry: Any) -> Any:
-        """Return the content of a state. A text counts as one only if the requests that it names exist, so that no user can write one."""
+        """Return the content of a state. Its requests must exist, so that no user can write one."""
         if isinstance(entry, RunState):
             raise TypeError("pass GraceResult.state; the agents of a RunState are not gated")
         if not isinstance(entry, str) or not entry.startswith(MARK):
             return None
         try:
             kept = json.loads(entry)
-            for each in kept["asked"]:
-                await asyncio.to_thread(self.grace.approvals.get, each["verdict"]["approval"])
-            return kept if kept["asked"] else kept["none asked"]
+            requests = [each["verdict"]["approval"] for each in kept["asked"]]
+            for each in requests or [""]:
+                await asyncio.to_thread(self.grace.approvals.get, each)
         except (ValueError, KeyError, TypeError, gk.UnknownApproval) as error:
-            raise gk.GateError("the input looks like a saved state, and names no request of this store") from error
+            raise gk.GateError("the input looks like a saved state, but names no request of this store") from error
+        return kept
 
-    def policy_for(self, tool: str) -> gk.Policy | str | None:
-        """Return the gate of a tool; None without one."""
-        globs = [name for name in self.gates if fnmatch.fnmatchcase(tool, name)]
-        return self.gates.get(tool) or (self.gates[max(globs, key=len)] if globs else None)
+    def action(self, name: str, schema: Any) -> Any:
+        """Return the action of a tool, with its gate."""
+        globs = sorted((each for each in self.gates if fnmatch.fnmatchcase(name, each)), key=len)
+        policy = self.gates.get(name, self.gates[globs[-1]] if globs else None)
+        return self.grace.action(name, schema=schema, policy=policy)
 
-    def warn_once(self, text: str, *args: object) -> None:
-        """Warn in the log, once for each text and arguments."""
-        if (said := text % args) not in self.warned:
-            self.warned.add(said)
-            _log.warning("%s", said)
-
-
-async def _nothing() -> AsyncIterator[Any]:
-    return
-    yield
+    def warn_once(self, text: str) -> None:
+        """Warn in the log, once."""
+        if text not in self.warned:
+            self.warned.add(text)
+            _log.warning("%s", text)
 
 
 class _Scope:
-    """One run of agents: the outermost, or that of an agent that is a tool. `path` names it within its conversation."""
+    """A run of agents: the outermost one, or that of an agent that is a tool. `path` names it in its conversation."""
 
     run: Any
 
     def __init__(self, talk: _Conversation, path: str) -> None:
         self.talk, self.path = talk, path
-        self.verdicts: dict[str, gk.Verdict] = {}
-        """The verdicts of the latest turn, by `_key`."""
+        self.verdicts: dict[str, gk.Verdict] = {}  # of the latest turn, by _key
         self.started: float | None = None
 
-    @property
-    def turn(self) -> str:
-        """The position of the latest turn in the conversation."""
-        return f"{self.talk.prefix}{self.path}.{self.talk.turns.get(self.path, 0)}"
-
     def open(self, objective: str, name: str, *, resumed: bool, inside: Any = None) -> None:
-        self.run = self.talk.runner.grace.open_run(
-            objective, name=name, framework=FRAMEWORK, session=self.talk.session, domain=self.talk.runner.domain,
-            resume=self._resume_key if resumed else None, inside=inside,
-        )  # fmt: skip
+        runner, session = self.talk.runner, self.talk.session
+        resume = f"{session}|{self.talk.prefix}{self.path}" if resumed else None
+        self.run = runner.grace.open_run(
+            objective,
+            name=name,
+            framework=FRAMEWORK,
+            session=session,
+            domain=runner.domain,
+            resume=resume,
+            inside=inside,
+        )
         if not resumed and inside is None:
             _attempt(self.run.user_message, objective)
 
-    @property
-    def _resume_key(self) -> str:
-        return f"{self.talk.session}|{self.talk.prefix}{self.path}"
-
-    def entered(self) -> ExitStack:
-        """Return a block in which this is the current scope, and its run or call the current one."""
+    def entered(self, frame: Any = None) -> ExitStack:
+        """Return a block in which this scope and its run, or a call, are current."""
         stack = ExitStack()
         stack.callback(_SCOPE.reset, _SCOPE.set(self))
-        if (block := _attempt(self.run.current)) is not None:
+        if (block := _attempt((frame or self.run).current)) is not None:
             stack.enter_context(block)
         return stack
 
-    def end(self, result: object, error: BaseException | None = None) -> bool:
+    def end(self, result: object, error: Exception | None = None) -> bool:
         """End the run; return whether it waits for people."""
-        if any(f"{each['path']}/".startswith(f"{self.path}/") for each in self.talk.asked):
-            _attempt(self.run.suspend, self._resume_key)
-            return True
-        _attempt(self.run.close, result) if error is None else _attempt(self.run.fail, error)
-        return False
+        if waits := any(f"{each['path']}/".startswith(f"{self.path}/") for each in self.talk.asked):
+            _attempt(self.run.suspend, f"{self.talk.session}|{self.talk.prefix}{self.path}")
+        else:
+            _attempt(self.run.close, result) if error is None else _attempt(self.run.fail, error)
+        return waits
 
-    async def decide(self, calls: Sequence[tuple[Any, str, Any]]) -> list[gk.Verdict]:
-        """Decide on calls of the latest turn: action, call id, arguments."""
-        found: dict[int, gk.Verdict] = {}
+    async def decide(self, agent: Any, calls: Iterable[tuple[Any, str, Any]]) -> None:
+        """Decide on calls of the latest turn, each an action, a call id and arguments, on the same evidence."""
+        turn = f"{self.talk.prefix}{self.path}.{self.talk.turns.get(self.path, 0)}"
+        proposed = list(calls)
         for wait in (False, None):
-            numbers = [number for number, (action, *_) in enumerate(calls) if action.pauses is (wait is False)]
-            made = [
-                gk.Call(action, arguments, id=(FRAMEWORK, self.talk.session, self.turn, call_id))
-                for action, call_id, arguments in (calls[number] for number in numbers)
-            ]
-            found.update(zip(numbers, await self.run.adecide(made, wait=wait) if made else (), strict=True))
-        return [found[number] for number in range(len(calls))]
+            some = [each for each in proposed if each[0].pauses is (wait is False)]
+            made = [gk.Call(action, each, id=(FRAMEWORK, self.talk.session, turn, id_)) for action, id_, each in some]
+            for (action, id_, each), verdict in zip(
+                some, await self.run.adecide(made, wait=wait) if made else (), strict=True
+            ):
+                key = _key(action.name, id_, each)
+                self.verdicts[key], place = verdict, {"path": self.path, "agent": agent.name, "key": key}
+                self.talk.asked = [one for one in self.talk.asked if one | place != one]
+                if verdict.waits:
+                    self.talk.asked.append({**place, "verdict": verdict.to_dict()})
 
     async def verdict(self, agent: Any, action: Any, call_id: str, arguments: Any) -> gk.Verdict:
         """Return the verdict about a call of the latest turn."""
-        verdict = self.verdicts.get(_key(action.name, call_id, arguments))
-        if verdict is None or verdict.waits:
-            (verdict,) = await self.decide([(action, call_id, arguments)])
-            self.keep(agent, action, call_id, arguments, verdict)
-        return verdict
-
-    def keep(self, agent: Any, action: Any, call_id: str, arguments: Any, verdict: gk.Verdict) -> None:
-        """Remember a verdict, and that its call waits."""
         key = _key(action.name, call_id, arguments)
-        self.verdicts[key] = verdict
-        call = {"path": self.path, "agent": agent.name, "key": key}
-        self.talk.asked = [each for each in self.talk.asked if each | call != each]
-        if verdict.waits:
-            self.talk.asked.append({**call, "verdict": verdict.to_dict()})
+        if key not in self.verdicts or self.verdicts[key].waits:
+            await self.decide(agent, [(action, call_id, arguments)])
+        return self.verdicts[key]
 
     async def hear(self, agent: Any, response: Any) -> None:
-        """Record a turn of the model, and decide on all its gated calls on the same evidence."""
+        """Record a turn of the model, and decide on its gated calls."""
         self.talk.turns[self.path] = self.talk.turns.get(self.path, 0) + 1
         self.verdicts = {}
         _attempt(self._record, agent, response)
-        gated = self.talk.gated.get(id(agent), {})
-        calls = [
-            (gated[each.name], each.call_id, arguments)
-            for each in response.output
-            if getattr(each, "type", None) == "function_call" and each.name in gated
-            if (arguments := _arguments(each.arguments)) is not None
-        ]
-        for call, verdict in zip(calls, await self.decide(calls), strict=True):
-            self.keep(agent, *call, verdict)
+        gated, calls = (
+            self.talk.gated.get(id(agent), {}),
+            [each for each in response.output if each.type == "function_call"],
+        )
+        read = [(gated[each.name], each.call_id, _arguments(each.arguments)) for each in calls if each.name in gated]
+        await self.decide(agent, [each for each in read if each[2] is not None])
 
     def _record(self, agent: Any, response: Any) -> None:
         model = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", None)
-        parts = [part for item in response.output for part in getattr(item, "content", None) or ()]
-        self.run.model_call(
-            model if isinstance(model, str) else type(agent.model).__name__ if agent.model else "default",
-            text="".join(getattr(part, "text", "") for part in parts if getattr(part, "type", "") == "output_text"),
-            usage={name: getattr(response.usage, name) for name in ("input_tokens", "output_tokens")},
-            started=self.started,
-        )
+        parts = [part for item in response.output if item.type == "message" for part in item.content]
+        usage = {name: getattr(response.usage, name) for name in ("input_tokens", "output_tokens")}
+        text = "".join(getattr(part, "text", "") for part in parts)
+        name = model if isinstance(model, str) else type(agent.model).__name__ if agent.model else "default"
+        self.run.model_call(name, text=text, usage=usage, started=self.started)
 
 
 class _Conversation:
@@ -303,21 +285,16 @@ class _Conversation:
 
     def __init__(self, runner: GraceRunner, kept: Any, session: str | None, entry: Any) -> None:
         if kept is not None and session not in {None, kept["session"]}:
-            raise gk.GateError(f"the state belongs to the session {kept['session']!r}, not {session!r}")
+            raise gk.GateError(f"the state belongs to the session {kept['session']!r}, not to {session!r}")
         kept = kept or {"session": session or uuid4().hex, "objective": _text_of(entry), "turns": {}, "asked": []}
-        self.runner = runner
         self.session: str = kept["session"]
         self.objective: str = kept["objective"]
-        self.turns: dict[str, int] = kept["turns"]
-        """How often the model of each scope answered, by its path."""
-        self.asked: list[dict[str, Any]] = kept["asked"]
-        """The calls that wait."""
+        self.turns: dict[str, int] = kept["turns"]  # how often the model answered in each scope, by path
+        self.asked: list[dict[str, Any]] = kept["asked"]  # the calls that wait
         self.prefix = hashlib.sha256(self.objective.encode()).hexdigest()[:12]
-        self.root = _Scope(self, "")
+        self.runner, self.tools = runner, set[str]()
         self.copies: dict[int, Any] = {}
-        self.gated: dict[int, dict[str, Any]] = {}
-        """The actions of each copy's gated tools, by name."""
-        self.tools: set[str] = set()
+        self.gated: dict[int, dict[str, Any]] = {}  # the actions of the gated tools of each copy, by name
 
     def save(self, state: Any) -> str:
         """Return the state as text."""
@@ -325,54 +302,49 @@ class _Conversation:
         return json.dumps({"grace_kp": 1, **kept, "state": state.to_json()})
 
     async def settle(self, state: Any) -> tuple[list[gk.Verdict], bool]:
-        """Let go on what was decided; return the verdicts of the calls that wait, and whether any call goes on.
+        """Let every decided call go on; return the verdicts of those that wait, and whether any goes on.
 
-        Every decided call is approved for the SDK: its tool decides again, and refuses by its output.
+        For the SDK they are all approved: the tool decides again, and refuses by its output.
         """
         waiting, goes_on = [], False
-        items = [(item, self.gated.get(id(item.agent), {}).get(item.tool_name)) for item in state.get_interruptions()]
-        for item, action in items:
-            if action is None:
+        for item in state.get_interruptions():
+            if (action := self.gated.get(id(item.agent), {}).get(item.tool_name)) is None:
                 continue
             arguments = _arguments(item.arguments)
-            key = _key(action.name, item.call_id, arguments)
-            places = [each for each in self.asked if (each["agent"], each["key"]) == (item.agent.name, key)]
-            # Outside of any run: the call may belong to a nested one, which records the decision when it goes on.
-            verdicts = [await action.averdict(each["verdict"], arguments=arguments) for each in places]
-            waits = [each for each in verdicts if each.waits]
+            places = {"agent": item.agent.name, "key": _key(action.name, item.call_id, arguments)}
+            asked = [each["verdict"] for each in self.asked if each | places == each]
+            # Outside of any run: the run of a nested agent records the decision when it goes on.
+            waits = [each for one in asked if (each := await action.averdict(one, arguments=arguments)).waits]
             waiting += waits
             if not waits:
-                self.asked = [each for each in self.asked if each not in places]
+                self.asked = [each for each in self.asked if each | places != each]
                 state.approve(item)
                 goes_on = True
         return waiting, goes_on
 
     def warn_of_unmatched(self) -> None:
-        """Warn of gates that match no tool. Those of MCP servers are known only when they are listed."""
-        if not any(agent.mcp_servers for agent in self.copies.values()):
-            for name in self.runner.gates:
-                if not fnmatch.filter(self.tools, name) and name not in self.tools:
-                    near = difflib.get_close_matches(name, self.tools, 1, 0)
-                    self.runner.warn_once("GraceRunner(gates=...): no tool is called %r (nearest: %s)", name, near)
+        """Warn of gates that match no tool. The tools of MCP servers are known only when they are listed."""
+        for name in () if any(each.mcp_servers for each in self.copies.values()) else self.runner.gates:
+            if name not in self.tools and not fnmatch.filter(self.tools, name):
+                near = ", ".join(difflib.get_close_matches(name, self.tools, 1, 0))
+                self.runner.warn_once(f"GraceRunner(gates=...): no tool is called {name!r} (nearest: {near})")
 
     def copied(self, agent: Any) -> Any:
         """Return the copy of an agent that runs in its place, with copies of all agents that it can reach."""
         agent = _original(agent)
-        if (known := self.copies.get(id(agent))) is not None:
-            return known
-        new = self.copies[id(agent)] = copy.copy(agent)
-        new._grace_original = agent
-        new.hooks = _Hooks(agent.hooks)
-        new.tools = [self._tool(new, each) for each in agent.tools]
-        new.handoffs = [self._handoff(each) for each in agent.handoffs]
-        if agent.mcp_servers:
-            listed = type(agent).get_mcp_tools
+        if (new := self.copies.get(id(agent))) is None:
+            new = self.copies[id(agent)] = copy.copy(agent)
+            new._grace_original, new.hooks = agent, _Hooks(agent.hooks)
+            new.tools = [self._tool(new, each) for each in agent.tools]
+            new.handoffs = [self._handoff(each) for each in agent.handoffs]
+            if agent.mcp_servers:
+                kind = type(agent)
 
-            async def get_mcp_tools(self_: Any, context: Any) -> list[Any]:
-                return [self._tool(new, each) for each in await listed(self_, context)]
+                async def get_mcp_tools(self_: Any, context: Any) -> list[Any]:
+                    return [self._tool(new, each) for each in await kind.get_mcp_tools(self_, context)]
 
-            # In the class, so that copies which the SDK makes have it, too.
-            new.__class__ = type(type(agent).__name__, (type(agent),), {"get_mcp_tools": get_mcp_tools})
+                # In the class, so that copies which the SDK makes of this one have it, too.
+                new.__class__ = type(kind.__name__, (kind,), {"get_mcp_tools": get_mcp_tools})
         return new
 
     def _handoff(self, handoff: Any) -> Any:
@@ -389,19 +361,18 @@ class _Conversation:
         return new
 
     def _tool(self, agent: Any, tool: Any) -> Any:
-        runner, name = self.runner, tool.name
-        schema = getattr(tool, "params_json_schema", None)
-        action = runner.grace.action(name, schema=schema, policy=runner.policy_for(name))
+        name, nested = tool.name, getattr(tool, "_agent_instance", None)
+        action = self.runner.action(name, getattr(tool, "params_json_schema", None))
         if getattr(tool, "needs_approval", False) is not False:
-            raise gk.GateError(f"the tool {name!r} has needs_approval of its own; state a gate in its place")
+            raise gk.GateError(f"the tool {name!r} has its own needs_approval; state a gate instead")
         if not isinstance(tool, FunctionTool):
             if action.gated:
-                raise gk.GateError(f"the tool {name!r} cannot be gated, because only function tools can be held")
+                raise gk.GateError(f"the tool {name!r} cannot be gated, because it is no function tool")
             if type(tool).__name__ not in SEEN:
-                runner.warn_once("the tool %r runs at the provider: its calls are neither recorded nor gated", name)
+                self.runner.warn_once(f"the tool {name!r} runs at the provider: it is neither recorded nor gated")
             return tool
         self.tools.add(name)
-        new, invoke, nested = copy.copy(tool), tool.on_invoke_tool, getattr(tool, "_agent_instance", None)
+        new, invoke = copy.copy(tool), tool.on_invoke_tool
         if nested is not None:
             new._agent_instance = self.copied(nested)
             try:
@@ -410,8 +381,8 @@ class _Conversation:
                 raise gk.GateError(f"the agent in the tool {name!r} can be neither recorded nor gated") from error
         if action.gated:
             self.gated.setdefault(id(agent), {})[name] = action
-            new.needs_approval = functools.partial(_waits, agent, action)
-        new.on_invoke_tool = functools.partial(_invoke, agent, action, invoke, new._agent_instance if nested else None)
+            new.needs_approval = partial(_waits, agent, action)
+        new.on_invoke_tool = partial(_invoke, agent, action, invoke, nested and nested.name)
         return new
 
 
@@ -419,93 +390,73 @@ async def _waits(agent: Any, action: Any, _context: Any, arguments: dict[str, An
     try:
         return (await _SCOPE.get().verdict(agent, action, call_id, arguments)).waits
     except Exception:
-        _log.exception("a gate failed; its call is refused when it is to run")
+        _log.exception("the gate of %s failed; the call is refused when it is to run", action.name)
         return False
 
 
-async def _invoke(agent: Any, action: Any, invoke: Any, nested: Any, context: Any, text: str) -> Any:
-    """Run a tool: under a claim if it is gated, and recorded. The framework's approval counts for nothing here."""
+async def _invoke(agent: Any, action: Any, invoke: Any, nested: str | None, context: Any, text: str) -> Any:
+    """Run a tool: under a claim if it is gated, and recorded. What the SDK holds for approved does not count here."""
     arguments, claim = _arguments(text), None
-    if action.gated:
-        try:
-            if arguments is None:
-                return UNREADABLE
-            scope = _SCOPE.get()
+    try:
+        scope = _SCOPE.get()
+        if action.gated:
             verdict = await scope.verdict(agent, action, context.tool_call_id, arguments)
             if not verdict.runs:
                 return verdict.result if verdict.has_result else verdict.message
             claim = await verdict.abegin()
             if not claim.started:
                 return claim.result if claim.has_result else claim.message
-            arguments = verdict.arguments
-            text = json.dumps(arguments) if verdict.edited else text
-        except Exception:
-            _log.exception("the gate of %s failed; its call is refused", action.name)
-            return BROKEN
-    return await _run(action, invoke, nested, context, text, arguments or {}, claim)
-
-
-async def _run(
-    action: Any, invoke: Any, nested: Any, context: Any, text: str, arguments: dict[str, Any], claim: Any
-) -> Any:
-    """Call the tool, and report how it ended."""
-    scope = _SCOPE.get()
-    call = _attempt(scope.run.open_tool, action, arguments)
-    inner = scope
+            arguments, text = verdict.arguments, json.dumps(verdict.arguments) if verdict.edited else text
+    except Exception:
+        _log.exception("the gate of %s failed; the call is refused", action.name)
+        return BROKEN
+    call = inner = _attempt(scope.run.open_tool, action, arguments or {})
     if nested is not None:
-        inner = _Scope(scope.talk, f"{scope.path}/{scope.turn.rpartition('.')[2]}:{context.tool_call_id}")
-        known = inner.path in scope.talk.turns
-        inner.open(str(arguments.get("input", text)), nested.name, resumed=known, inside=call or scope.run)
+        path = f"{scope.path}/{scope.talk.turns.get(scope.path, 0)}:{context.tool_call_id}"
+        scope, outer = _Scope(scope.talk, path), scope
+        objective = str((arguments or {}).get("input", text))
+        scope.open(objective, nested, resumed=path in scope.talk.turns, inside=call or outer.run)
+        inner = scope.run
     errors: list[Exception] = []
-    waits = False
     try:
-        with inner.entered() as stack:
-            if nested is None and (block := call and _attempt(call.current)) is not None:
-                stack.enter_context(block)
+        with scope.entered(inner):
             result = await _observed(invoke, errors)(context, text)
     except BaseException as error:
-        if nested is not None:
-            _attempt(inner.run.fail, error)
+        _attempt(scope.run.fail, error) if nested is not None else None
         if claim is not None:
-            _attempt(claim.failed if isinstance(error, Exception) else lambda _: claim.unknown(), error)
-        _ = call and _attempt(call.fail, error)
+            _attempt(claim.failed, error) if isinstance(error, Exception) else _attempt(claim.unknown)
+        _attempt(call.fail, error) if call is not None else None
         raise
     failure = errors[0] if errors else None
-    if nested is not None:
-        waits = inner.end(result, failure)
-    if claim is not None:
-        end = claim.release if waits else functools.partial(*(claim.failed, failure) if failure else (claim.done, result))
-        await asyncio.to_thread(_attempt, end)
-    if call is not None:
-        _attempt(call.drop) if waits else _attempt(call.fail, failure) if failure else _attempt(call.close, result)
+    waits = nested is not None and scope.end(result, failure)
+    ends: list[Any] = (
+        [(claim, "release"), (call, "drop")] if waits else [(claim, "done", result), (call, "close", result)]
+    )
+    ends = [(claim, "failed", failure), (call, "fail", failure)] if failure is not None else ends
+    for ended, name, *values in ends:
+        if ended is not None:
+            await asyncio.to_thread(_attempt, getattr(ended, name), *values)
     return result
 
 
 def _observed(invoke: Any, errors: list[Exception]) -> Any:
-    """Return a tool's function that also states the exceptions which the SDK turns into texts for the model."""
-    handled = getattr(invoke, "_on_handled_error", None)
-    if handled is None:
+    """Return the function of a tool that also states the exceptions which the SDK turns into texts for the model."""
+    if (handled := getattr(invoke, "_on_handled_error", None)) is None:
         return invoke
-
-    def note(tool: Any, error: Exception, *rest: Any) -> None:
-        errors.append(error)
-        handled(tool, error, *rest)
-
     new = copy.copy(invoke)
-    new._on_handled_error = note
+    new._on_handled_error = lambda tool, error, *rest: (errors.append(error), handled(tool, error, *rest))
     return new
 
 
 def _rebound(invoke: Any, agent: Any, new_agent: Any) -> Any:
-    """Return the function of an agent's tool for a copy of the agent, which the SDK holds in a closure."""
-    function = invoke._invoke_tool_impl
-    names, cells = function.__code__.co_freevars, function.__closure__
-    if cells[names.index("self")].cell_contents is not agent:
+    """Return the function of an agent's tool for a copy of the agent. The SDK holds the agent in a closure."""
+    call, new = invoke._invoke_tool_impl, copy.copy(invoke)
+    cells = dict(zip(call.__code__.co_freevars, call.__closure__, strict=True))
+    if getattr(cells.get("self"), "cell_contents", None) is not agent:
         raise ValueError("it runs another agent")
-    closure = tuple(types.CellType(new_agent) if name == "self" else cell for name, cell in zip(names, cells, strict=True))
-    bound = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, closure)
-    bound.__kwdefaults__ = function.__kwdefaults__
-    new = copy.copy(invoke)
+    cells["self"] = types.CellType(new_agent)
+    bound = types.FunctionType(call.__code__, call.__globals__, call.__name__, call.__defaults__, tuple(cells.values()))
+    bound.__kwdefaults__ = call.__kwdefaults__
     new._invoke_tool_impl = bound
     return new
 
@@ -514,10 +465,10 @@ def _original(agent: Any) -> Any:
     return getattr(agent, "_grace_original", agent)
 
 
-def _arguments(text: Any) -> dict[str, Any] | None:
-    """Return the arguments that the model wrote; None if they are not a JSON object."""
+def _arguments(text: str | None) -> Any:
+    """Return the arguments that the model wrote; None if they are not a JSON object, which no gate lets run."""
     try:
-        arguments = json.loads(text) if text else {}
+        arguments = json.loads(text or "{}")
     except ValueError:
         return None
     return arguments if isinstance(arguments, dict) else None
@@ -529,49 +480,41 @@ def _key(tool: str, call_id: str, arguments: Any) -> str:
 
 def _text_of(entry: Any) -> str:
     """Return what the user wrote last."""
-    if isinstance(entry, str):
-        return entry
-    texts = [each.get("content") for each in entry if isinstance(each, dict) and each.get("role") == "user"]
-    last = texts[-1] if texts else ""
-    if isinstance(last, str):
-        return last
-    return " ".join(str(part.get("text", "")) for part in last if isinstance(part, dict))
+    texts = [each["content"] for each in entry if isinstance(each, dict) and each.get("role") == "user"]
+    last = entry if isinstance(entry, str) else texts[-1] if texts else ""
+    return last if isinstance(last, str) else " ".join(str(part.get("text", "")) for part in last)
 
 
-def _relay(name: str) -> Any:
-    async def relay(self: _Hooks, *args: Any, **options: Any) -> None:
+def _hook(name: str, record: Callable[..., Any] | None = None) -> Any:
+    async def hook(self: Any, *args: Any, **options: Any) -> None:
+        if record is not None and (scope := _SCOPE.get(None)) is not None:
+            awaited = _attempt(record, scope, *args, **options)
+            try:
+                _ = awaited and await awaited
+            except Exception:
+                _log.exception("a gate failed; its calls are refused when they are to run")
         if self.own is not None:
             await getattr(self.own, name)(*args, **options)
 
-    return relay
+    return hook
+
+
+def _started(scope: _Scope, *_: Any) -> None:
+    scope.started = time.time()
+
+
+def _ended(scope: _Scope, _context: Any, _agent: Any, tool: Any, result: Any) -> None:
+    if not isinstance(tool, FunctionTool):
+        scope.run.open_tool(tool.name, {}).close(result)
 
 
 class _Hooks(AgentHooks[Any]):
-    """The hooks of a copy: record, besides what the agent's own hooks do."""
+    """The hooks of a copy: they record, and call the agent's own."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
 
-    on_start, on_end, on_tool_start = _relay("on_start"), _relay("on_end"), _relay("on_tool_start")
-    _llm_start, _llm_end = _relay("on_llm_start"), _relay("on_llm_end")
-    _tool_end, _handoff = _relay("on_tool_end"), _relay("on_handoff")
-
-    async def on_llm_start(self, *args: Any, **options: Any) -> None:
-        _SCOPE.get().started = time.time()
-        await self._llm_start(*args, **options)
-
-    async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-        try:
-            await _SCOPE.get().hear(agent, response)
-        except Exception:
-            _log.exception("a gate failed; its calls are refused when they are to run")
-        await self._llm_end(context, agent, response)
-
-    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
-        if not isinstance(tool, FunctionTool) and (call := _attempt(_SCOPE.get().run.open_tool, tool.name, {})):
-            _attempt(call.close, result)
-        await self._tool_end(context, agent, tool, result)
-
-    async def on_handoff(self, context: Any, agent: Any, source: Any) -> None:
-        _attempt(_SCOPE.get().run.handoff, agent.name, source=source.name)
-        await self._handoff(context, agent=agent, source=source)
+    on_start, on_end, on_tool_start = _hook("on_start"), _hook("on_end"), _hook("on_tool_start")
+    on_llm_start, on_tool_end = _hook("on_llm_start", _started), _hook("on_tool_end", _ended)
+    on_llm_end = _hook("on_llm_end", lambda scope, _context, agent, response: scope.hear(agent, response))
+    on_handoff = _hook("on_handoff", lambda scope, _, agent, source: scope.run.handoff(agent.name, source=source.name))
