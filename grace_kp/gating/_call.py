@@ -154,15 +154,16 @@ class StandingCall:
         stated = {"framework": self.place.framework, "session": self.place.session, "call_id": self.place.call_id}
         return {name: value for name, value in stated.items() if value is not None}
 
-    def remember(self, inbox: Inbox) -> None: ...
+    def remember(self, inbox: Inbox) -> None:
+        """Do nothing: the program finds its calls again by itself."""
 
-    def begin(self) -> None: ...
+    def begin(self) -> None:
+        """Do nothing: the calls of a turn have no order."""
 
-    def wait(self) -> None: ...
+    wait = end = begin
 
-    async def wait_async(self) -> None: ...
-
-    def end(self) -> None: ...
+    async def wait_async(self) -> None:
+        """Do nothing, as `wait`."""
 
     def may_have_forgotten(self, ledger: Ledger) -> bool:  # noqa: ARG002 — the key is found in no other ledger
         """Return False: a call whose decision is gone is decided on anew."""

@@ -513,23 +513,12 @@ class Grace(Front, Resident):
             inside: the live run or call that it is nested in; the current run, if any, when None.
             started: when it began: an aware datetime, or seconds since the epoch; now when None.
         """
-        return self._live_runs().open(
-            objective,
-            name=name,
-            framework=framework,
-            run_id=id,
-            session=session,
-            user=user,
-            domain=domain,
-            attributes={"tags": tags, "metadata": metadata},
-            resume=resume,
-            inside=inside,
-            started=started,
-        )
+        stated = {"domain": domain, "session": session, "user": user, "tags": tags, "metadata": metadata}
+        return self._live_runs().open(objective, name, framework, id, resume, inside, started, stated)
 
     def live_run(self, framework: str, id: str | int) -> LiveRun | None:  # noqa: A002 — the public name
         """Return the open run with this id of the framework, see `open_run`; None without one. Of several, the latest."""
-        return None if self._made_live is None else self._made_live.get(framework, id)
+        return None if self._made_live is None else self._made_live.by_id.get((framework, str(id)))
 
     def _live_runs(self) -> LiveRuns:
         if self._made_live is None:

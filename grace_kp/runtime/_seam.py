@@ -322,9 +322,9 @@ def _earlier_refusals(root: Run) -> dict[Any, HeldRefusal]:
                 continue
             who, words = response.get("reviewer") or "the reviewer", response.get("user_input") or ""
             why = f": {words}" if words else ""
-            given = InterventionResponse(response["action"], user_input=words, reviewer=who)
+            answer = InterventionResponse(response["action"], user_input=words, reviewer=who)
             more = {"user_input": words} if kind is ActionRedirected else {}
-            error = kind(f"{who} refused {entry['action']}{why}", response=given, **more)
+            error = kind(f"{who} refused {entry['action']}{why}", response=answer, **more)
             found[entry["action"], entry["digest"]] = HeldRefusal(entry, error, entry["digest"])
     return found
 
