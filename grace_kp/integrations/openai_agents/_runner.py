@@ -408,6 +408,8 @@ async def _invoke(agent: Any, action: Any, invoke: Any, nested: str | None, cont
                 return claim.result if claim.has_result else claim.message
             arguments, text = verdict.arguments, json.dumps(verdict.arguments) if verdict.edited else text
     except Exception:
+        if not action.gated:  # a copy that another runner runs
+            return await invoke(context, text)
         _log.exception("the gate of %s failed; the call is refused", action.name)
         return BROKEN
     call = inner = _attempt(scope.run.open_tool, action, arguments or {})

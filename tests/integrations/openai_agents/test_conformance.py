@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from uuid import uuid4
 
 import pytest
 
@@ -37,7 +38,7 @@ class Scripted(Model):
         made = [(call.id, *named.get(call.tool, lambda call: (call.tool, call.args))(call)) for call in turn.calls]
         return [
             ResponseFunctionToolCall(
-                id=f"fc_{call_id}", call_id=call_id, name=name, arguments=json.dumps(args), type="function_call", status="completed"
+                id=uuid4().hex, call_id=call_id, name=name, arguments=json.dumps(args), type="function_call", status="completed"
             )
             for call_id, name, args in made
         ]
