@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -33,8 +34,7 @@ class ClaudeCode(Transport):
 
     def __init__(self, arguments):
         self.arguments, self.ran, self.reason, self.matchers = arguments, [], None, {}
-        self._send, self._receive = anyio.create_memory_object_stream(100)
-        self._answers, self._next_answer = anyio.create_memory_object_stream(100)
+        self._initialized, self._answers = asyncio.Queue(), asyncio.Queue()
 
     async def connect(self):
         """Nothing to start."""
@@ -46,7 +46,7 @@ class ClaudeCode(Transport):
         """Nothing to close."""
 
     async def close(self):
-        self._send.close()
+        """Nothing to end."""
 
     async def write(self, data):
         message = json.loads(data)
@@ -54,16 +54,16 @@ class ClaudeCode(Transport):
             self.matchers = message["request"]["hooks"]
             answer = {"subtype": "success", "request_id": message["request_id"]}
             answer["response"] = {"hook_on_failure_supported": True}
-            await self._send.send({"type": "control_response", "response": answer})
+            await self._initialized.put({"type": "control_response", "response": answer})
         else:
-            await self._answers.send(message)
+            await self._answers.put(message)
 
     async def read_messages(self):
-        yield await self._receive.receive()
-        await self._next_answer.receive()  # the prompt
+        yield await self._initialized.get()
+        await self._answers.get()  # the prompt
         event = {"session_id": "s1", "tool_name": "mcp__bank__pay", "tool_input": self.arguments, "tool_use_id": "t1"}
         yield self._hook("PreToolUse", event)
-        answer = (await self._next_answer.receive())["response"]
+        answer = (await self._answers.get())["response"]
         decision = answer.get("response", {}).get("hookSpecificOutput", {})
         blocked = answer["subtype"] == "error" and self.matchers["PreToolUse"][0]["onFailure"] == "block"
         if blocked or decision.get("permissionDecision") == "deny":
@@ -71,7 +71,7 @@ class ClaudeCode(Transport):
         else:
             self.ran.append(decision.get("updatedInput", self.arguments))
             yield self._hook("PostToolUse", {**event, "tool_response": "paid"})
-            await self._next_answer.receive()
+            await self._answers.get()
         content = [{"type": "text", "text": "Done."}]
         yield {"type": "assistant", "message": {"content": content, "model": "claude", "usage": {"input_tokens": 3}}}
         yield {**RESULT, "session_id": "s1", "result": "Done."}
