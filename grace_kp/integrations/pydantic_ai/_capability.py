@@ -52,11 +52,15 @@ def deferred_results(grace: gk.Grace, saved: DeferredToolRequests | str | bytes)
         grace: the runtime of the `GraceCapability`.
         saved: the output of the run that waited, or its JSON: `TypeAdapter(DeferredToolRequests).dump_json(result.output)`.
     """
-    requests = saved if isinstance(saved, DeferredToolRequests) else TypeAdapter(DeferredToolRequests).validate_json(saved)
+    requests = (
+        saved if isinstance(saved, DeferredToolRequests) else TypeAdapter(DeferredToolRequests).validate_json(saved)
+    )
     kept = {each: found[METADATA] for each, found in requests.metadata.items() if METADATA in found}
     if kept and all(grace.action(each["action"]).verdict(each).waits for each in kept.values()):
         return None
-    return DeferredToolResults(approvals={each.tool_call_id: True for each in requests.approvals if each.tool_call_id in kept})
+    return DeferredToolResults(
+        approvals={each.tool_call_id: True for each in requests.approvals if each.tool_call_id in kept}
+    )
 
 
 class GraceCapability(AbstractCapability[Any]):
@@ -198,7 +202,9 @@ class GraceCapability(AbstractCapability[Any]):
     async def _validated(self, ctx: Any, call: Any, arguments: dict[str, Any]) -> Any:
         """Return edited arguments as the tool takes them."""
         edited = replace(call, args=arguments)
-        return (await ctx.tool_manager.validate_tool_call(edited, approved=True, wrap_validation_errors=False)).validated_args
+        return (
+            await ctx.tool_manager.validate_tool_call(edited, approved=True, wrap_validation_errors=False)
+        ).validated_args
 
     async def _run(self, recorded: Any, claim: Any, handler: Any, args: Any) -> Any:
         """Call the tool, and report how it ended."""

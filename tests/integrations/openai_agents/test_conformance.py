@@ -31,14 +31,20 @@ class Scripted(Model):
         turn = self.case.next_turn(self.agent, answers)
         if not turn.calls:
             part = {"type": "output_text", "text": turn.text, "annotations": []}
-            return [
-                ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[part])
-            ]
-        named = {HANDOFF: lambda call: (f"transfer_to_{call.args['to']}", {}), HELPER: lambda call: (HELPER, {"input": call.args["task"]})}
+            return [ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[part])]
+        named = {
+            HANDOFF: lambda call: (f"transfer_to_{call.args['to']}", {}),
+            HELPER: lambda call: (HELPER, {"input": call.args["task"]}),
+        }
         made = [(call.id, *named.get(call.tool, lambda call: (call.tool, call.args))(call)) for call in turn.calls]
         return [
             ResponseFunctionToolCall(
-                id=uuid4().hex, call_id=call_id, name=name, arguments=json.dumps(args), type="function_call", status="completed"
+                id=uuid4().hex,
+                call_id=call_id,
+                name=name,
+                arguments=json.dumps(args),
+                type="function_call",
+                status="completed",
             )
             for call_id, name, args in made
         ]

@@ -22,12 +22,16 @@ REQUESTS = TypeAdapter(DeferredToolRequests)
 
 def model_of(case, name):
     def turn_after(messages):
-        parts = [part for message in messages for part in message.parts if part.part_kind in {"tool-return", "retry-prompt"}]
+        parts = [
+            part for message in messages for part in message.parts if part.part_kind in {"tool-return", "retry-prompt"}
+        ]
         return case.next_turn(name, {part.tool_call_id: str(part.content) for part in parts})
 
     async def answer(messages, _info):
         turn = turn_after(messages)
-        return ModelResponse([ToolCallPart(each.tool, each.args, each.id) for each in turn.calls] or [TextPart(turn.text)])
+        return ModelResponse(
+            [ToolCallPart(each.tool, each.args, each.id) for each in turn.calls] or [TextPart(turn.text)]
+        )
 
     async def stream(messages, _info):
         turn = turn_after(messages)
@@ -41,7 +45,11 @@ def model_of(case, name):
 
 def agent_of(case, *capabilities, **options):
     return Agent(
-        model_of(case, "main"), name="main", capabilities=capabilities, output_type=[str, DeferredToolRequests], **options
+        model_of(case, "main"),
+        name="main",
+        capabilities=capabilities,
+        output_type=[str, DeferredToolRequests],
+        **options,
     )
 
 
