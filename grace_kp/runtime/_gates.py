@@ -423,7 +423,7 @@ def _plain_path(path: str, case: GatedCall) -> str:
     names = [name for name in (*sealed, *declared) if path == name or path[: len(name) + 1] in {f"{name}.", f"{name}["}]
     if names and (name := max(names, key=len)) is not None:
         found = _PATH.match(f"x{path[len(name) :]}")
-        return name if name in sealed or found is None else name + found[0][1:]
+        return name if name in sealed or found is None else f"{name}{found[0][1:]}"
     found = _PATH.match(path)
     return found[0] if found else "…" * bool(path)
 

@@ -23,7 +23,7 @@ SCHEMA = {
     },
     "required": ["to", "amount"],
 }
-CALL = {"to": "ana", "amount": 10, "memo": "rent", "from": "bo", "user-id": "u1"}
+CALL = {"to": "ana", "amount": 10, "memo": "rent 4711", "from": "bo", "user-id": "u1"}
 SAYS_NO = "Not run; do not call it again."
 
 
@@ -307,6 +307,27 @@ def test_ends_of_a_claim(desk, end, later):
     assert after.runs or "not run again" in after.message
 
 
+@pytest.mark.parametrize("end", ["close", "fail", "suspend"])
+def test_a_claim_that_a_live_run_leaves_open_is_unknown(desk, end):
+    grace = desk.open()
+    action, run = pay_action(grace), run_of(grace)
+    verdict = action.decide(CALL, call_id="c1", run=run, wait=False)
+    grace.approvals.approve(verdict.approval.id, by="bo")
+    claim = action.decide(CALL, call_id="c1", run=run, wait=False).begin(CALL)
+    getattr(run, end)("x")
+    assert grace.approvals.get(verdict.approval.id).state == gk.ApprovalState.UNKNOWN
+    with pytest.raises(gk.GateError, match="has ended"):
+        claim.done()
+
+
+def test_calls_without_an_id_are_new_each_time():
+    grace = make_grace(reviewer=answering("proceed"))
+    action = pay_action(grace)
+    with grace.run("x", session="s"):
+        paid = [action.decide(CALL).run(lambda arguments: "paid") for _ in range(2)]
+    assert paid == ["paid", "paid"]
+
+
 def test_a_claim_that_its_run_leaves_open_is_unknown(desk):
     grace = desk.open(reviewer=answering("proceed"))
     action = pay_action(grace)
@@ -376,7 +397,7 @@ def test_sealed_and_ignored_arguments(desk, monkeypatch):
     action, run = pay_action(grace, sealed=["memo"], ignore=["user-id"]), run_of(grace)
     verdict = action.decide(CALL, call_id="c1", run=run, wait=False)
     kept = verdict.to_dict()
-    assert "rent" not in json.dumps(kept)
+    assert "4711" not in json.dumps(kept)
     assert kept["sealed"] == ["memo"]
     with pytest.raises(gk.GateError, match="memo is sealed"):
         gk.Verdict.from_dict(kept, action)
@@ -385,12 +406,12 @@ def test_sealed_and_ignored_arguments(desk, monkeypatch):
     verdict = gk.Verdict.from_dict(kept, action, run=run, arguments={**CALL, "user-id": "u2"})
     call = run.open_tool(action, verdict.arguments)
     claim = verdict.begin(verdict.arguments)
-    call.close("paid for rent")
-    claim.done("paid for rent")
+    call.close("paid for rent 4711")
+    claim.done("paid for rent 4711")
     run.close()
     trace = json.dumps(run.trace.to_dict())
     assert claim.started
-    assert "rent" not in trace.replace("pay the rent", "")
+    assert "4711" not in trace
     assert "u2" not in trace
 
 
@@ -402,6 +423,15 @@ def test_misuse_raises(arguments):
     action = pay_action(make_grace())
     with pytest.raises(gk.GateError):
         action.decide(arguments)
+
+
+@pytest.mark.parametrize("value", [2**80, -0.0, 1e300, "\ud800", "", [[]] * 3, {"": None}, {"a" * 300: {"b": []}}])
+def test_any_json_can_be_decided_on(desk, value):
+    grace = desk.open(reviewer=answering("proceed"))
+    action = grace.action("pay", policy="confirm")
+    verdict = action.decide({"x": value}, call_id=("s" * 5_000, 2**70, "c" * 5_000))
+    assert verdict.outcome == "approved" or "cannot" in verdict.message
+    assert verdict.waits is False
 
 
 @pytest.mark.parametrize("id", [(), (1, 2, 3, 4, 5), 1.5, ("s", ["c"]), {"a": 1}])
@@ -481,3 +511,21 @@ def test_threads_that_begin_at_once_run_it_once(desk):
     for thread in threads:
         thread.join()
     assert sorted(started) == [False] * 7 + [True]
+
+
+def test_gates_of_an_adapter(caplog):
+    """Names and globs, names that only look alike, misspelt ones, and tools that no hook sees."""
+    grace = make_grace(reviewer=None, policies={"wire": "confirm"})
+    table = grace.tool_gates({"pay": "confirm", "delete_*": "deny", "send-mail": "confirm"}, "Adapter")
+    assert [table.action(name).gated for name in ("pay", "PAY", "delete_all", "wire", "look")] == [True] * 4 + [False]
+    assert table.action("pay", SCHEMA) is table.action("pay")
+    with pytest.raises(gk.GateError, match="did you mean 'send_mail'"):
+        table.offer(["pay", "send_mail"])
+    table.offer(["pay"])
+    table.refuse(["web_search"], "the provider runs it")
+    with pytest.raises(gk.GateError, match="cannot gate 'delete_index'"):
+        table.refuse(["delete_index"], "the provider runs it")
+    table.warn_unmatched()
+    table.warn_unmatched()
+    assert [each for each in caplog.messages if "web_search" in each and "neither" in each]
+    assert len([each for each in caplog.messages if "'delete_*'" in each]) <= 1
