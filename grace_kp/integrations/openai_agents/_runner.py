@@ -39,11 +39,11 @@ _log = logging.getLogger("grace_kp.openai_agents")
 _SCOPE: ContextVar[_Scope] = ContextVar("grace_kp_openai_agents_scope")
 
 
-def _attempt(record: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call what only records. Whatever breaks in it has no effect on the agent."""
+def _attempt(record: Callable[..., Any] | None, *args: Any, **options: Any) -> Any:
+    """Call what only records, if it is there. Whatever breaks in it has no effect on the agent."""
     try:
-        return record(*args, **options)
-    except Exception:
+        return None if record is None else record(*args, **options)
+    except Exception:  # noqa: BLE001 — recording fails open
         _log.warning("a part of an agent's run could not be recorded", exc_info=True)
         return None
 
@@ -103,13 +103,19 @@ class GraceRunner:
         self.warned: set[str] = set()
 
     async def run(
-        self, agent: Agent[Any], input: Any, *, session: Any = None, context: Any = None, **options: Any
+        self,
+        agent: Agent[Any],
+        entry: Any,
+        *,
+        session: Any = None,
+        context: Any = None,
+        **options: Any,
     ) -> GraceResult:
         """Run an agent until it ends or waits for people.
 
         Args:
             agent: the agent.
-            input: text or input items; or the `state` of a result that waits.
+            entry: the input of `Runner.run`, or the `state` of a result that waits.
             session: the name of the conversation: a decision in one entitles to nothing in another. A Session of the SDK is passed on, and its
                 id is the name. Made up when None; a state has its own.
             context: the SDK's context. Pass it again with a state, unless it is a mapping.
@@ -118,15 +124,21 @@ class GraceRunner:
         Raises:
             GateError: a gate names a tool that only the provider can hold, a tool has its own `needs_approval`, or the text looks like a state
                 but names no request of this store.
-            TypeError: `input` is a RunState, whose agents are not gated.
+            TypeError: `entry` is a RunState, whose agents are not gated.
         """
-        return [each async for each in self._events(agent, input, session, context, options)][-1]  # type: ignore[no-any-return]
+        return [each async for each in self._events(agent, entry, session, context, options)][-1]  # type: ignore[no-any-return]
 
     def run_streamed(
-        self, agent: Agent[Any], input: Any, *, session: Any = None, context: Any = None, **options: Any
+        self,
+        agent: Agent[Any],
+        entry: Any,
+        *,
+        session: Any = None,
+        context: Any = None,
+        **options: Any,
     ) -> GraceStream:
         """Do what `run` does, and stream the SDK's events. A gated call ends the stream only if it waits."""
-        return GraceStream(self._events(agent, input, session, context, options, streamed=True))
+        return GraceStream(self._events(agent, entry, session, context, options, streamed=True))
 
     async def _events(
         self, agent: Any, entry: Any, session: Any, context: Any, options: dict[str, Any], *, streamed: bool = False
@@ -201,37 +213,27 @@ class _Scope:
     run: Any
 
     def __init__(self, talk: _Conversation, path: str) -> None:
-        self.talk, self.path = talk, path
+        self.talk, self.path, self.key = talk, path, f"{talk.session}|{talk.prefix}{path}"
         self.verdicts: dict[str, gk.Verdict] = {}  # of the latest turn, by _key
         self.started: float | None = None
 
     def open(self, objective: str, name: str, *, resumed: bool, inside: Any = None) -> None:
-        runner, session = self.talk.runner, self.talk.session
-        resume = f"{session}|{self.talk.prefix}{self.path}" if resumed else None
-        self.run = runner.grace.open_run(
-            objective,
-            name=name,
-            framework=FRAMEWORK,
-            session=session,
-            domain=runner.domain,
-            resume=resume,
-            inside=inside,
-        )
-        if not resumed and inside is None:
-            _attempt(self.run.user_message, objective)
+        runner, more = self.talk.runner, {"framework": FRAMEWORK, "session": self.talk.session, "inside": inside}
+        more |= {"domain": runner.domain, "resume": self.key if resumed else None}
+        self.run = runner.grace.open_run(objective, name=name, **more)
+        _attempt(self.run.user_message if not resumed and inside is None else None, objective)
 
     def entered(self, frame: Any = None) -> ExitStack:
         """Return a block in which this scope and its run, or a call, are current."""
         stack = ExitStack()
         stack.callback(_SCOPE.reset, _SCOPE.set(self))
-        if (block := _attempt((frame or self.run).current)) is not None:
-            stack.enter_context(block)
+        _attempt(lambda: stack.enter_context((frame or self.run).current()))
         return stack
 
     def end(self, result: object, error: Exception | None = None) -> bool:
         """End the run; return whether it waits for people."""
         if waits := any(f"{each['path']}/".startswith(f"{self.path}/") for each in self.talk.asked):
-            _attempt(self.run.suspend, f"{self.talk.session}|{self.talk.prefix}{self.path}")
+            _attempt(self.run.suspend, self.key)
         else:
             _attempt(self.run.close, result) if error is None else _attempt(self.run.fail, error)
         return waits
@@ -243,10 +245,10 @@ class _Scope:
         for wait in (False, None):
             some = [each for each in proposed if each[0].pauses is (wait is False)]
             made = [gk.Call(action, each, id=(FRAMEWORK, self.talk.session, turn, id_)) for action, id_, each in some]
-            for (action, id_, each), verdict in zip(
-                some, await self.run.adecide(made, wait=wait) if made else (), strict=True
+            verdicts = await self.run.adecide(made, wait=wait) if made else []
+            for key, verdict in zip(
+                [_key(action.name, id_, each) for action, id_, each in some], verdicts, strict=True
             ):
-                key = _key(action.name, id_, each)
                 self.verdicts[key], place = verdict, {"path": self.path, "agent": agent.name, "key": key}
                 self.talk.asked = [one for one in self.talk.asked if one | place != one]
                 if verdict.waits:
@@ -264,12 +266,13 @@ class _Scope:
         self.talk.turns[self.path] = self.talk.turns.get(self.path, 0) + 1
         self.verdicts = {}
         _attempt(self._record, agent, response)
-        gated, calls = (
-            self.talk.gated.get(id(agent), {}),
-            [each for each in response.output if each.type == "function_call"],
-        )
-        read = [(gated[each.name], each.call_id, _arguments(each.arguments)) for each in calls if each.name in gated]
-        await self.decide(agent, [each for each in read if each[2] is not None])
+        gated = self.talk.gated.get(id(agent), {})
+        calls = [each for each in response.output if each.type == "function_call" and each.name in gated]
+        read = [(gated[each.name], each.call_id, _arguments(each.arguments)) for each in calls]
+        try:
+            await self.decide(agent, [each for each in read if each[2] is not None])
+        except Exception:  # noqa: BLE001 — each call is decided again before it runs
+            _log.exception("a gate failed; its calls are refused when they are to run")
 
     def _record(self, agent: Any, response: Any) -> None:
         model = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", None)
@@ -389,7 +392,7 @@ class _Conversation:
 async def _waits(agent: Any, action: Any, _context: Any, arguments: dict[str, Any], call_id: str) -> bool:
     try:
         return (await _SCOPE.get().verdict(agent, action, call_id, arguments)).waits
-    except Exception:
+    except Exception:  # noqa: BLE001 — it is decided again before it runs
         _log.exception("the gate of %s failed; the call is refused when it is to run", action.name)
         return False
 
@@ -407,7 +410,7 @@ async def _invoke(agent: Any, action: Any, invoke: Any, nested: str | None, cont
             if not claim.started:
                 return claim.result if claim.has_result else claim.message
             arguments, text = verdict.arguments, json.dumps(verdict.arguments) if verdict.edited else text
-    except Exception:
+    except Exception:  # noqa: BLE001 — the gate fails closed
         if not action.gated:  # a copy that another runner runs
             return await invoke(context, text)
         _log.exception("the gate of %s failed; the call is refused", action.name)
@@ -424,20 +427,18 @@ async def _invoke(agent: Any, action: Any, invoke: Any, nested: str | None, cont
         with scope.entered(inner):
             result = await _observed(invoke, errors)(context, text)
     except BaseException as error:
-        _attempt(scope.run.fail, error) if nested is not None else None
         if claim is not None:
             _attempt(claim.failed, error) if isinstance(error, Exception) else _attempt(claim.unknown)
-        _attempt(call.fail, error) if call is not None else None
+        _attempt(scope.run.fail if nested is not None else None, error)
+        _attempt(call and call.fail, error)
         raise
     failure = errors[0] if errors else None
     waits = nested is not None and scope.end(result, failure)
-    ends: list[Any] = (
-        [(claim, "release"), (call, "drop")] if waits else [(claim, "done", result), (call, "close", result)]
-    )
-    ends = [(claim, "failed", failure), (call, "fail", failure)] if failure is not None else ends
-    for ended, name, *values in ends:
-        if ended is not None:
-            await asyncio.to_thread(_attempt, getattr(ended, name), *values)
+    if claim is not None:
+        end = claim.release if waits else partial(claim.failed, failure) if failure else partial(claim.done, result)
+        await asyncio.to_thread(_attempt, end)
+    if call is not None:
+        _attempt(call.drop) if waits else _attempt(call.fail, failure) if failure else _attempt(call.close, result)
     return result
 
 
@@ -489,20 +490,13 @@ def _text_of(entry: Any) -> str:
 
 def _hook(name: str, record: Callable[..., Any] | None = None) -> Any:
     async def hook(self: Any, *args: Any, **options: Any) -> None:
-        if record is not None and (scope := _SCOPE.get(None)) is not None:
-            awaited = _attempt(record, scope, *args, **options)
-            try:
-                _ = awaited and await awaited
-            except Exception:
-                _log.exception("a gate failed; its calls are refused when they are to run")
+        scope = _SCOPE.get(None)
+        if scope is not None and (awaited := _attempt(record, scope, *args, **options)) is not None:
+            await awaited
         if self.own is not None:
             await getattr(self.own, name)(*args, **options)
 
     return hook
-
-
-def _started(scope: _Scope, *_: Any) -> None:
-    scope.started = time.time()
 
 
 def _ended(scope: _Scope, _context: Any, _agent: Any, tool: Any, result: Any) -> None:
@@ -517,6 +511,9 @@ class _Hooks(AgentHooks[Any]):
         self.own = own
 
     on_start, on_end, on_tool_start = _hook("on_start"), _hook("on_end"), _hook("on_tool_start")
-    on_llm_start, on_tool_end = _hook("on_llm_start", _started), _hook("on_tool_end", _ended)
+    on_llm_start, on_tool_end = (
+        _hook("on_llm_start", lambda scope, *_: setattr(scope, "started", time.time())),
+        _hook("on_tool_end", _ended),
+    )
     on_llm_end = _hook("on_llm_end", lambda scope, _context, agent, response: scope.hear(agent, response))
     on_handoff = _hook("on_handoff", lambda scope, _, agent, source: scope.run.handoff(agent.name, source=source.name))

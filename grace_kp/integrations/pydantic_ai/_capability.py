@@ -7,6 +7,7 @@ to nothing. A refusal is the tool's result, which the model sees.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import difflib
 import fnmatch
@@ -15,6 +16,7 @@ import logging
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import TypeAdapter
@@ -33,12 +35,12 @@ BROKEN = "The gate of this tool failed. Not run; do not call it again."
 _log = logging.getLogger("grace_kp.pydantic_ai")
 
 
-def _attempt(record: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call what only records. Whatever breaks in it has no effect on the agent."""
+def _attempt(record: Callable[..., Any] | None, *args: Any, **options: Any) -> Any:
+    """Call what only records, if it is there. Whatever breaks in it has no effect on the agent."""
     try:
-        return record(*args, **options)
-    except Exception:
-        _log.warning("an agent could not be recorded", exc_info=True)
+        return None if record is None else record(*args, **options)
+    except Exception:  # noqa: BLE001 — recording fails open
+        _log.warning("a part of an agent's run could not be recorded", exc_info=True)
         return None
 
 
@@ -122,20 +124,18 @@ class GraceCapability(AbstractCapability[Any]):
     async def wrap_model_request(self, ctx: Any, *, request_context: Any, handler: Any) -> Any:
         """Record a call of the model."""
         self._check_names(request_context.model_request_parameters)
-        started, error, response = time.time(), None, None
+        started = time.time()
         try:
             response = await handler(request_context)
-            return response
-        except Exception as raised:
-            error = raised
+        except Exception as error:
+            _attempt(self.run.model_call, ctx.model.model_name, error=error, started=started)
             raise
-        finally:
-            _attempt(self._record, ctx.model, response, error, started)
+        _attempt(self._record, response, started)
+        return response
 
-    def _record(self, model: Any, response: Any, error: Exception | None, started: float) -> None:
-        usage = response and {name: getattr(response.usage, name) for name in ("input_tokens", "output_tokens")}
-        name = (response and response.model_name) or model.model_name
-        self.run.model_call(name, text=(response and response.text) or "", usage=usage, error=error, started=started)
+    def _record(self, response: Any, started: float) -> None:
+        usage = {name: getattr(response.usage, name) for name in ("input_tokens", "output_tokens")}
+        self.run.model_call(response.model_name or "unknown", text=response.text or "", usage=usage, started=started)
 
     def _check_names(self, parameters: Any) -> None:
         """Refuse gates that cannot hold a tool, and warn of those that match none and of tools that are not seen."""
@@ -163,10 +163,9 @@ class GraceCapability(AbstractCapability[Any]):
         answers = sum(isinstance(each, ModelResponse) for each in messages)
         return f"{hashlib.sha256(_prompt_of(messages).encode()).hexdigest()[:12]}.{answers}"
 
-    async def on_tool_validate_error(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, error: Exception) -> Any:
+    async def on_tool_validate_error(self, _ctx: Any, *, call: Any, tool_def: Any, error: Exception, **_: Any) -> Any:
         """Record a call whose arguments do not fit as a failed one."""
-        if (failed := _attempt(self.run.open_tool, tool_def.name, call.args_as_dict())) is not None:
-            _attempt(failed.fail, error)
+        _attempt(lambda: self.run.open_tool(tool_def.name, call.args_as_dict()).fail(error))
         raise error
 
     async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: dict[str, Any], handler: Any) -> Any:
@@ -188,23 +187,18 @@ class GraceCapability(AbstractCapability[Any]):
                 else:
                     if verdict.edited:
                         shown = verdict.arguments
-                        args = await self._validated(ctx, call, shown)
+                        fit = ctx.tool_manager.validate_tool_call
+                        edited = await fit(replace(call, args=shown), approved=True, wrap_validation_errors=False)
+                        args = edited.validated_args
                     claim = await verdict.abegin()
                     if not claim.started:
                         return claim.result if claim.has_result else claim.message
-        except Exception:
+        except Exception:  # noqa: BLE001 — the gate fails closed
             _log.exception("the gate of %s failed; its call is refused", name)
             return BROKEN
         if waiting is not None:
             raise ApprovalRequired({METADATA: waiting})
         return await self._run(_attempt(self.run.open_tool, action, shown), claim, handler, args)
-
-    async def _validated(self, ctx: Any, call: Any, arguments: dict[str, Any]) -> Any:
-        """Return edited arguments as the tool takes them."""
-        edited = replace(call, args=arguments)
-        return (
-            await ctx.tool_manager.validate_tool_call(edited, approved=True, wrap_validation_errors=False)
-        ).validated_args
 
     async def _run(self, recorded: Any, claim: Any, handler: Any, args: Any) -> Any:
         """Call the tool, and report how it ended."""
@@ -212,26 +206,24 @@ class GraceCapability(AbstractCapability[Any]):
             with _entered(recorded):
                 result = await handler(args)
         except BaseException as error:
-            pauses = isinstance(error, CallDeferred | ApprovalRequired)
-            if claim is not None:
-                end = claim.arelease if pauses else claim.afailed if isinstance(error, Exception) else claim.aunknown
-                await end(*((error,) if end == claim.afailed else ()))
-            if recorded is not None:
-                _attempt(recorded.drop) if pauses else _attempt(recorded.fail, error)
+            if isinstance(error, CallDeferred | ApprovalRequired):
+                _attempt(claim and claim.release)
+                _attempt(recorded and recorded.drop)
+            else:
+                _attempt(claim and (partial(claim.failed, error) if isinstance(error, Exception) else claim.unknown))
+                _attempt(recorded and recorded.fail, error)
             raise
         value = getattr(result, "return_value", result)
         if claim is not None:
-            await claim.adone(value)
-        if recorded is not None:
-            _attempt(recorded.close, value)
+            await asyncio.to_thread(_attempt, claim.done, value)
+        _attempt(recorded and recorded.close, value)
         return result
 
 
 def _entered(frame: Any) -> ExitStack:
     """Return a block in which a run or call is the current one."""
     stack = ExitStack()
-    if frame is not None and (block := _attempt(frame.current)) is not None:
-        stack.enter_context(block)
+    _attempt(frame and (lambda: stack.enter_context(frame.current())))
     return stack
 
 
