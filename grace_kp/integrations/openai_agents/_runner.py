@@ -100,7 +100,8 @@ class GraceRunner:
             domain: the domain of the recorded runs; the runtime's when None.
         """
         self.grace, self.gates, self.domain = grace, dict(gates or {}), domain
-        self.warned: set[str] = set()
+        self._actions: dict[str, Any] = {}
+        self._warned: set[str] = set()
 
     async def run(
         self,
@@ -196,14 +197,16 @@ class GraceRunner:
 
     def action(self, name: str, schema: Any) -> Any:
         """Return the action of a tool, with its gate."""
-        globs = sorted((each for each in self.gates if fnmatch.fnmatchcase(name, each)), key=len)
-        policy = self.gates.get(name, self.gates[globs[-1]] if globs else None)
-        return self.grace.action(name, schema=schema, policy=policy)
+        if name not in self._actions or self._actions[name].schema != (schema or {}):
+            globs = sorted((each for each in self.gates if fnmatch.fnmatchcase(name, each)), key=len)
+            policy = self.gates.get(name, self.gates[globs[-1]] if globs else None)
+            self._actions[name] = self.grace.action(name, schema=schema, policy=policy)
+        return self._actions[name]
 
     def warn_once(self, text: str) -> None:
         """Warn in the log, once."""
-        if text not in self.warned:
-            self.warned.add(text)
+        if text not in self._warned:
+            self._warned.add(text)
             _log.warning("%s", text)
 
 

@@ -87,7 +87,8 @@ class GraceCapability(AbstractCapability[Any]):
                 its messages keep.
         """
         self.grace, self.gates, self.domain, self.session = grace, dict(gates or {}), domain, session
-        self.warned: set[str] = set()
+        self._actions: dict[str, Any] = {}
+        self._warned: set[str] = set()
         self.run: Any = None
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -141,7 +142,7 @@ class GraceCapability(AbstractCapability[Any]):
         """Refuse gates that cannot hold a tool, and warn of those that match none and of tools that are not seen."""
         names = [each.name for each in parameters.function_tools]
         for tool in parameters.native_tools:
-            if self.grace.action(tool.kind, policy=self._policy(tool.kind)).gated:
+            if self._action(tool.kind).gated:
                 raise gk.GateError(f"the tool {tool.kind!r} cannot be gated, because the provider runs it")
             self._warn(f"the tool {tool.kind!r} runs at the provider: its calls are neither recorded nor gated")
         for name in self.gates:
@@ -150,13 +151,17 @@ class GraceCapability(AbstractCapability[Any]):
                 self._warn(f"GraceCapability(gates=...): no tool is called {name!r} (nearest: {near[0]!r})")
 
     def _warn(self, text: str) -> None:
-        if text not in self.warned:
-            self.warned.add(text)
+        if text not in self._warned:
+            self._warned.add(text)
             _log.warning("%s", text)
 
-    def _policy(self, tool: str) -> gk.Policy | str | None:
-        globs = [name for name in self.gates if fnmatch.fnmatchcase(tool, name)]
-        return self.gates.get(tool) or (self.gates[max(globs, key=len)] if globs else None)
+    def _action(self, name: str, schema: Any = None) -> Any:
+        """Return the action of a tool, with its gate."""
+        if name not in self._actions or self._actions[name].schema != (schema or {}):
+            globs = sorted((each for each in self.gates if fnmatch.fnmatchcase(name, each)), key=len)
+            policy = self.gates.get(name, self.gates[globs[-1]] if globs else None)
+            self._actions[name] = self.grace.action(name, schema=schema, policy=policy)
+        return self._actions[name]
 
     def _position(self, messages: Sequence[Any]) -> str:
         """Return the position of the latest answer of the model in the conversation, which is the same when the run goes on."""
@@ -173,7 +178,7 @@ class GraceCapability(AbstractCapability[Any]):
         claim, waiting, name = None, None, tool_def.name
         action: Any = name
         try:
-            action = self.grace.action(name, schema=tool_def.parameters_json_schema, policy=self._policy(name))
+            action = self._action(name, tool_def.parameters_json_schema)
             shown = to_jsonable_python(args, fallback=str)
             if action.gated:
                 shown = to_jsonable_python(args)
