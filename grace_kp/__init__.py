@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from grace_kp.errors import StoreError as StoreError
     from grace_kp.errors import UnknownApproval as UnknownApproval
     from grace_kp.errors import UnknownTrace as UnknownTrace
+    from grace_kp.gating import Claim as Claim
     from grace_kp.gating import ConfirmationFlow as ConfirmationFlow
     from grace_kp.gating import ConsoleReviewer as ConsoleReviewer
     from grace_kp.gating import InboxReviewer as InboxReviewer
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import InterventionResponse as InterventionResponse
     from grace_kp.gating import PendingAnswer as PendingAnswer
     from grace_kp.gating import Policy as Policy
+    from grace_kp.gating import Verdict as Verdict
     from grace_kp.gating import idempotency_key as idempotency_key
     from grace_kp.judge import JudgementCache as JudgementCache
     from grace_kp.judge import LLMSelfEvaluator as LLMSelfEvaluator
@@ -93,6 +95,7 @@ if TYPE_CHECKING:
     from grace_kp.record import Run as Run
     from grace_kp.record import instrument_threads as instrument_threads
     from grace_kp.record import propagate as propagate
+    from grace_kp.runtime import Call as Call
     from grace_kp.runtime import Grace as Grace
     from grace_kp.runtime import agent as agent
     from grace_kp.runtime import configure as configure
@@ -139,7 +142,7 @@ _PLACES = {
     ),
     "gating": (
         "ConfirmationFlow ConsoleReviewer InboxReviewer InterventionHandler InterventionRequest InterventionResponse "
-        "PendingAnswer Policy idempotency_key"
+        "PendingAnswer Policy Verdict Claim idempotency_key"
     ),
     "judge": (
         "JudgementCache LLMSelfEvaluator QueryCoverageCalculator SourceAgreementCalculator SpendingLimit StepJudge"
@@ -148,7 +151,7 @@ _PLACES = {
     "models": "CallableEmbedder GeminiEmbedder GeminiJudge OnnxEmbedder SentenceTransformerEmbedder",
     "protocols": "Embedder Judge JudgeReply",
     "record": "Run instrument_threads propagate",
-    "runtime": "Grace agent configure default feedback gate outcome retriever run thought tool update",
+    "runtime": "Call Grace agent configure default feedback gate outcome retriever run thought tool update",
     "trace": (
         "ConfidenceRecord DecisionRecord ReasoningTrace Redaction ValueRecord from_openai_messages read_traces redact "
         "write_traces"

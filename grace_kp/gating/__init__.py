@@ -1,6 +1,20 @@
 """Decisions become actions: requests, policies, the consent flow, the gated call, reviewers. It fails closed."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from grace_kp.gating._action import GatedAction, check_key, gate
+from grace_kp.gating._call import (
+    JsonCoverage,
+    Place,
+    StandingCall,
+    edit_problem,
+    editable_schema,
+    json_copy,
+    json_signature,
+    removes_argument,
+)
 from grace_kp.gating._case import (
     Consent,
     Coverage,
@@ -46,8 +60,12 @@ from grace_kp.gating._request import (
     approval_places,
     read_alarms,
 )
+from grace_kp.gating._verdict import Claim, Verdict, decide_all
 from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
 from grace_kp.gating.reviewers import ConsoleReviewer, InboxReviewer
+
+if TYPE_CHECKING:
+    from grace_kp.gating._drivers import Steps as Steps
 
 __all__ = [
     "APPROVED",
@@ -55,6 +73,7 @@ __all__ = [
     "FACTS",
     "WAITING",
     "Basis",
+    "Claim",
     "ConfirmationFlow",
     "Consent",
     "ConsoleReviewer",
@@ -74,6 +93,7 @@ __all__ = [
     "InterventionHandler",
     "InterventionRequest",
     "InterventionResponse",
+    "JsonCoverage",
     "Ledger",
     "LedgerEntry",
     "NotCheckable",
@@ -82,6 +102,7 @@ __all__ = [
     "Outcome",
     "PausedInquiry",
     "PendingAnswer",
+    "Place",
     "Policy",
     "PolicySet",
     "ProgramAnswer",
@@ -93,8 +114,10 @@ __all__ = [
     "Rules",
     "RunConfidence",
     "ShadowAssessment",
+    "StandingCall",
     "Terms",
     "Unknown",
+    "Verdict",
     "Work",
     "alarm_sentences",
     "approval_alarms",
@@ -104,18 +127,24 @@ __all__ = [
     "changed_arguments",
     "check_key",
     "consent_to",
+    "decide_all",
     "digest_of",
     "drive",
     "drive_async",
+    "edit_problem",
+    "editable_schema",
     "execution",
     "flat",
     "gate",
     "idempotency_key",
+    "json_copy",
+    "json_signature",
     "plain",
     "problem_with",
     "raise_or_return",
     "read_alarms",
     "recorded_arguments",
+    "removes_argument",
     "resumable",
     "state_approval",
     "unshown_arguments",

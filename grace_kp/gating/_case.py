@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Approval, Inbox
     from grace_kp.confidence import ActionAlarm, Thresholds
-    from grace_kp.gating._decision import RunConfidence
+    from grace_kp.gating._decision import Decision, RunConfidence
     from grace_kp.gating._ledger import AtMostOnce, Ledger
     from grace_kp.gating._outcome import GateEntry
     from grace_kp.gating._policy import Policy
@@ -254,6 +254,12 @@ class GatedCall:
     """The request that waits in the inbox while the program goes on without the action."""
     at_least: InterventionLevel | None = None
     """The mildest level of this call, whatever the confidence."""
+    removes: Callable[[str], bool] = lambda _name: False
+    """Returns whether a reviewer removes this argument by null."""
+    decided: Decision | Exception | None = None
+    """The decision that was made before any call of the turn was asked about, or why there is none."""
+    notice: InterventionRequest | None = None
+    """The notice to give when the action begins, where the call may be decided on several times."""
     alarms: tuple[ActionAlarm, ...] = ()
     """The alarms so far. A new decision about the call drops none."""
 
@@ -326,11 +332,13 @@ class Resumable(Protocol):
     """One gated call in a program that may be run again."""
 
     @property
-    def reviewer(self) -> Reviews:
-        """The reviewer that pauses the program to ask."""
+    def reviewer(self) -> Reviewer | None:
+        """The reviewer that pauses the program to ask, or that repeats what was answered."""
 
     origin: str
     """The framework, as approvals state it."""
+    interrupts: bool
+    """Whether asking pauses the program, which then asks the same questions again; else the decision is waited for, or left to a later call."""
 
     def asking(self, approval: str) -> Reviews:
         """Return the reviewer that pauses the program to ask about a request in the inbox. It returns a `ProgramAnswer`."""
@@ -452,6 +460,10 @@ def apply_changes(call: GatedCall, changes: Mapping[str, Any]) -> inspect.BoundA
     rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KWARGS), None)
     arguments = dict(call.bound.arguments)
     declared = call.types()
+    gone = {name for name, value in changes.items() if value is None and call.removes(name)}
+    for name in gone:
+        arguments.pop(name, None)
+    changes = {name: value for name, value in changes.items() if name not in gone}
     # Parameters first: `**more` as a whole does not undo changes of single keywords.
     for name, value in sorted(changes.items(), key=lambda change: change[0] not in parameters):
         if name == call.hidden or name in call.injected or (name not in parameters and rest is None):

@@ -20,10 +20,12 @@ from grace_kp.errors import (
     ApprovalError,
     brief,
 )
+from grace_kp.gating._call import StandingCall
 from grace_kp.gating._case import Consent, HeldRefusal, consent_to_changes
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
+from grace_kp.gating._drivers import attempt as attempted
 from grace_kp.gating._inquiry import Inquiry, file_and_wait, response_from
 from grace_kp.gating._ledger import EarlierRun, LedgerEntry
 from grace_kp.gating._outcome import (
@@ -42,11 +44,13 @@ from grace_kp.gating._request import (
     InterventionRequest,
     InterventionResponse,
     alarm_places,
+    answer_to_keep,
     for_reviewer,
     name_of,
     new_request_id,
     read_alarms,
     record_notice,
+    response_of,
     unseen_problem,
 )
 from grace_kp.gating.reviewers._inbox import InboxReviewer
@@ -104,7 +108,7 @@ def consent_to(case: GatedCall) -> Steps[Consent]:
 
 
 def _get_consent(case: GatedCall) -> Steps[Consent]:
-    refusal = case.scope.refusal() if case.program is None else None
+    refusal = case.scope.refusal() if case.program is None or not case.program.interrupts else None
     case.scope.record(case.entry.fields)
     if (error := _find_held_error(case, refusal)) is not None:
         raise error
@@ -125,7 +129,10 @@ def _get_consent(case: GatedCall) -> Steps[Consent]:
                 sealed = () if case.terms is None else case.terms.sealed
                 shown = {name: SEALED if name in sealed else value for name, value in request.arguments.items()}
                 notice = replace(request, arguments=shown)  # it may be kept in a log
-                record_notice(case.entry.fields, notice, (yield Notify(notice, case.scope.on_notify)))
+                if case.program is None or case.program.interrupts:
+                    record_notice(case.entry.fields, notice, (yield Notify(notice, case.scope.on_notify)))
+                else:
+                    case.notice = notice
             return Consent(case.bound, request.digest, is_fresh=request.level is InterventionLevel.SILENT)
         consent = yield from _answer(case, request, decision)
         if consent is not None:
@@ -142,8 +149,18 @@ def _forbidden(case: GatedCall, request: InterventionRequest) -> Steps[None]:
         yield Work(Inquiry(case).forbid, writes=True)
 
 
+def decide_first(case: GatedCall) -> Steps[None]:
+    """Decide on the level of a call before any call of its turn is asked about."""
+    case.decided = yield from attempted(_decision(case))
+
+
 def _decision(case: GatedCall) -> Steps[Decision]:
     """Decide on the level, or look up the decision where the program around is run again."""
+    if (made := case.decided) is not None:
+        case.decided = None
+        if isinstance(made, Exception):
+            raise made
+        return made
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
     case.ledger_entry = None  # not a request whose reviewer wanted a new decision
@@ -179,7 +196,7 @@ def _kept_decision(case: GatedCall, program: Resumable) -> Steps[Decision]:
         def keep() -> dict[str, Any]:
             # A person may have been asked by a process that is gone, whatever the level is now.
             was_asked = program.may_have_forgotten(case.scope.ledger)
-            case.is_void = not was_asked
+            case.is_void = program.interrupts and not was_asked
             rules = replace(case.rules(), at_least=InterventionLevel.CONFIRM) if was_asked else case.rules()
             # From now on the inbox decides, also where the program is run again by a process whose reviewer is another.
             filed = {"filed": True} if isinstance(case.reviewer, InboxReviewer) and case.terms is not None else {}
@@ -191,7 +208,10 @@ def _kept_decision(case: GatedCall, program: Resumable) -> Steps[Decision]:
         error = case.entry.refusal(CANCELLED, ActionCancelled, message, None)
         case.entry.fields["error"] = error_text(error)
         raise error
-    case.is_filed = kept.get("filed") is True and case.terms is not None
+    is_filed = kept.get("filed") is True or (not program.interrupts and isinstance(case.reviewer, InboxReviewer))
+    case.is_filed = is_filed and case.terms is not None
+    if isinstance(program, StandingCall):
+        program.own, program.answer = case.reviewer, response_of(kept.get("answer"))
     return case.rules().apply_again(Decision.from_dict(kept))
 
 
@@ -275,6 +295,7 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
                 answer = yield Ask(replace(asked, problem=OTHER_CALL), reviewer)
             case.entry.add_wait((time.perf_counter() - started) * 1e3)
         response = _response(case, request, answer, reviewer)
+        yield from _keep_answer(case, response)
         if response.action is InterventionAction.MODIFY and not response.modified:
             message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
             raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
@@ -284,6 +305,20 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
         case.entry.fields["problem"] = problem = consent
         request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
     raise _unusable(case, str(case.entry.fields.get("problem")), request)
+
+
+def _keep_answer(case: GatedCall, response: InterventionResponse) -> Steps[None]:
+    """Keep an answer with the decision about a call that may be decided on again, so that nobody is asked twice."""
+    program, entry = case.program, case.ledger_entry
+    if not isinstance(program, StandingCall) or program.answer is not None or not isinstance(entry, LedgerEntry):
+        return
+    if response.timeout_reached or response.action is InterventionAction.RETRY:
+        return
+    sealed = () if case.terms is None else case.terms.sealed
+    if sealed and not {*(response.modified or ())}.isdisjoint(sealed):
+        return  # the ledger is not encrypted
+    if (kept := answer_to_keep(response)) is not None:
+        _require(case, (yield Work(lambda: entry.answer(kept), writes=True)))
 
 
 def _filed_answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Consent | None]:
@@ -377,8 +412,9 @@ def _consent_from(
 
 def _keep_refusal(case: GatedCall, error: Exception) -> Exception:
     """Keep a refusal, so that a retry library that repeats the call gets it again without a question. Return the error to raise."""
-    # A program keeps its decisions itself.
-    if case.program is None and not case.is_changed(case.bound, case.entry.fields["digest"]):
+    # A program that asks by an interrupt keeps its decisions itself.
+    interrupts = case.program is not None and case.program.interrupts
+    if not interrupts and not case.is_changed(case.bound, case.entry.fields["digest"]):
         case.scope.keep(HeldRefusal(case.entry.fields, copy(error), case.digest(case.whole())))
     return error
 
@@ -392,6 +428,8 @@ def _find_held_error(case: GatedCall, refusal: HeldRefusal | None) -> Exception 
         return None  # it is refused where a person would have to be asked about it
     stated = {name: refusal.entry[name] for name in (*DECIDED, *FACTS) if name in refusal.entry}
     problem = "an earlier refusal holds: nothing else was recorded in the run since then"
+    if case.program is not None:
+        problem = "an earlier refusal of the same call holds in this run"
     case.entry.fields.update(stated, problem=problem)
     case.entry.state(refusal.entry["outcome"])
     case.scope.keep(refusal)
@@ -446,6 +484,7 @@ class FunctionCall(Execution):
         if isinstance(entry, Inquiry):
             self.operation = entry.operation
         self.again_after_failure = not case.entry.was_answered
+        self.notice, self.on_notify = case.notice, case.scope.on_notify
         self._case = case
 
     def is_changed(self) -> bool:

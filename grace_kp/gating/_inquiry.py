@@ -452,13 +452,13 @@ def file_and_wait(case: GatedCall, request: InterventionRequest, decision: Decis
         case.ledger_entry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
         if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
-            yield from _wait_for_decision(case, request, inquiry)
+            yield from wait_for_decision(case, request, inquiry)
             state_approval(case, inquiry.approval, inquiry.waits)
         if not inquiry.must_file_again():
             return inquiry
 
 
-def _wait_for_decision(case: GatedCall, request: InterventionRequest, inquiry: Inquiry) -> Steps[None]:
+def wait_for_decision(case: GatedCall, request: InterventionRequest, inquiry: Inquiry) -> Steps[None]:
     reviewer, is_pending = inquiry.reviewer, inquiry.approval.state is ApprovalState.PENDING
     if reviewer.wait is not True:
         if not is_pending:

@@ -175,13 +175,27 @@ class LedgerEntry(SharedEntry):
         if entry.get("decision"):
             self._put({**entry, "decision": {**entry["decision"], "void": True}}, only_if=data)
 
+    def answer(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Keep a reviewer's answer with the decision, and return the one that was kept first."""
+        for _ in range(ATTEMPTS):
+            data, entry = self._read()
+            decision = entry.get("decision") or {}
+            if "answer" in decision:
+                return dict(decision["answer"])
+            if self._put({**entry, "decision": {**decision, "answer": answer}}, only_if=data):
+                return answer
+        raise StoreError("two answers to the same question arrived at once")
+
+    def earlier(self, *, again_after_failure: bool = False) -> EarlierRun | None:
+        """Return the execution that keeps the action from running now; None where it may run."""
+        return _earlier(self._read()[1], again_after_failure)
+
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
         """Record that the action is about to run; return the earlier execution that keeps it from running."""
         for _ in range(ATTEMPTS):
             data, entry = self._read()
-            state = entry.get("state", DECIDED)
-            if state not in {DECIDED, FAILED} or (state == FAILED and not again_after_failure):
-                return EarlierRun(state, entry["at"], "result" in entry, entry.get("result"), entry.get("error", ""))
+            if (earlier := _earlier(entry, again_after_failure)) is not None:
+                return earlier
             if self._put({**entry, "state": RUNNING, "at": time.time()}, only_if=data):
                 return None
         raise StoreError("two runs want to begin the same action at once")
@@ -205,6 +219,13 @@ class LedgerEntry(SharedEntry):
     def _record(self, state: str, **more: object) -> None:
         data, entry = self._read()
         self._put({**entry, **more, "state": state, "at": time.time()}, only_if=data)
+
+
+def _earlier(entry: dict[str, Any], again_after_failure: bool) -> EarlierRun | None:
+    state = entry.get("state", DECIDED)
+    if state == DECIDED or (state == FAILED and again_after_failure):
+        return None
+    return EarlierRun(state, entry["at"], "result" in entry, entry.get("result"), entry.get("error", ""))
 
 
 def idempotency_key() -> str:

@@ -33,6 +33,10 @@ class NotStarted(ActionCancelled):
     """The action was kept from starting, by a check closer to it than the gate."""
 
 
+class OutcomeUnknown(BaseException):
+    """The run of a call ended before the call's outcome was reported."""
+
+
 @dataclass(frozen=True, slots=True)
 class Returned:
     """The action ran and returned."""
@@ -246,6 +250,8 @@ class GateEntry:
             self.state(EXECUTED if modified_digest is None else EXECUTED_MODIFIED)
         elif HOST.pauses(error):
             self.state(WAITING)
+        elif isinstance(error, OutcomeUnknown):
+            self.fields["error"] = error_text(error)  # it stays `running`, as after the death of the process
         else:
             self.state(FAILED, error=type(error).__name__)
         if modified_digest is not None:

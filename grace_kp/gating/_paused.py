@@ -6,6 +6,7 @@ The approval entitles to run. The gate claims the entry in the ledger with it, s
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 from dataclasses import dataclass, replace
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
-from grace_kp.gating._case import consent_to_changes
+from grace_kp.gating._call import StandingCall
+from grace_kp.gating._case import ProgramAnswer, consent_to_changes
 from grace_kp.gating._drivers import Ask, Work
-from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, perform, state_approval
+from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, perform, state_approval, wait_for_decision
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
 from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
@@ -23,13 +25,14 @@ from grace_kp.levels import InterventionAction
 from grace_kp.record import HOST
 
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Approval, ApprovalRequest
-    from grace_kp.gating._case import GatedCall, ProgramAnswer
+    from grace_kp.gating._case import GatedCall
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._drivers import Steps
-    from grace_kp.gating._request import InterventionRequest
+    from grace_kp.gating._request import InterventionRequest, InterventionResponse
 
 
 INTERRUPT = "interrupt"
@@ -197,6 +200,55 @@ class PausedInquiry(Inquiry):
         self._entry.record_failure(error)
 
 
+class StandingInquiry(PausedInquiry):
+    """The request about a call of a framework. Where an edit removed an argument, the approval holds null in its place."""
+
+    def __init__(self, case: GatedCall, *, entry: LedgerEntry, questions: Any, identity: str) -> None:
+        super().__init__(case, entry=entry, questions=questions, identity=identity)
+        program: Any = case.program
+        if program.wait_for is False or (program.wait_for is None and self.reviewer is not case.reviewer):
+            self.reviewer = copy.copy(self.reviewer)
+            self.reviewer.wait = "raise"
+        elif program.wait_for is True and self.reviewer.wait is not True:
+            self.reviewer = copy.copy(self.reviewer)
+            self.reviewer.wait = True
+        if self.reviewer.wait is True:
+            self.waits = "wait"
+
+    def encode(self, bound: inspect.BoundArguments | None) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+        """Return the arguments as approvals keep them, with null for each that an edit removed."""
+        arguments, problems, covered = super().encode(bound)
+        if bound is not None and bound is not self._case.bound:
+            gone = {name: None for name in self._case.bound.arguments if name not in bound.arguments}
+            gone = {name: None for name in gone if name not in self._terms.ignore}
+            arguments, covered = {**arguments, **gone}, {**covered, **gone}
+        return arguments, problems, covered
+
+    def _new(self, request: Any, decision: Any) -> Any:
+        new, unsealed = super()._new(request, decision)
+        # A key of the program is part of the identity, and must not join calls of different conversations.
+        return replace(new, key=json.dumps([self._inbox.domain, self._identity])), unsealed
+
+    def decide_by(self, response: InterventionResponse, request: Any) -> str:
+        """Decide by an answer that came through the framework; return why it cannot be used, empty where it can."""
+        self.read()
+        requests, origin = self._inbox.requests, self.program.origin
+        verb = {InterventionAction.SKIP: requests.skip, InterventionAction.RETRY: requests.retry}.get(
+            InterventionAction(response.action)
+        )
+        if verb is not None and self.approval.state.value == "pending":
+            actor = Actor.here((response.reviewer or origin)[:200], channel=origin)
+            self._approval = verb(self.id, by=actor, note=response.user_input or "")
+            return ""
+        answer = ProgramAnswer(
+            response.action,
+            user_input=response.user_input,
+            modified=response.modified,
+            reviewer=response.reviewer,
+        )
+        return self.take(self.question_now(request), self.approval.digest, answer)
+
+
 def _votes(approval: Approval) -> str:
     people = {vote.actor.name for vote in approval.votes if vote.digest == approval.digest and vote.counts}
     text = f"{len(people)} of {approval.quorum} people have approved; the next states its name in the answer: by"
@@ -260,18 +312,22 @@ def pause_and_ask(case: GatedCall, request: InterventionRequest, decision: Decis
         yield from perform(case, request, Work(functools.partial(inquiry.file, request, decision)))
         case.ledger_entry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
-        yield from _ask_until_decided(case, request, inquiry)
+        if not isinstance(inquiry, StandingInquiry):
+            yield from _ask_until_decided(case, request, inquiry)
+        elif inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
+            yield from wait_for_decision(case, request, inquiry)
         state_approval(case, inquiry.approval, inquiry.waits)
-        if inquiry.approval.state is not ApprovalState.NOT_DONE:
+        if inquiry.approval.state is not ApprovalState.NOT_DONE and not inquiry.must_file_again():
             return inquiry
-        again += 1  # it has been established that nothing happened, so that it may ask again
+        again += 1  # nothing happened, or a caller that waited withdrew it, so that it may ask again
 
 
 def inquiry_of(case: GatedCall, turn: str) -> PausedInquiry:
     assert case.program is not None  # noqa: S101
     call_key = case.program.ledger_key(case.action)
     entry_key = call_key if turn.endswith(".0") else f"{call_key}|{turn}"
-    return PausedInquiry(
+    kind = StandingInquiry if isinstance(case.program, StandingCall) else PausedInquiry
+    return kind(
         case,
         entry=LedgerEntry(lambda: case.scope.ledger, entry_key),
         questions=Questions(lambda: case.scope.ledger, f"{call_key}|questions {turn}"),

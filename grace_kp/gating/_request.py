@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import json
 import logging
 import os
 import re
@@ -194,6 +195,26 @@ def _differing(before: object, after: object) -> list[str]:
 def for_reviewer(request: InterventionRequest, reviewer: object) -> InterventionRequest:
     stores = getattr(reviewer, "stores", None)
     return without_secrets(request, stores) if callable(stores) else request
+
+
+def answer_to_keep(response: InterventionResponse) -> dict[str, Any] | None:
+    """Return an answer as JSON for the ledger; None where JSON cannot hold the reviewer's arguments."""
+    kept: dict[str, Any] = {
+        "action": str(response.action),
+        "user_input": response.user_input,
+        "reviewer": response.reviewer,
+    }
+    if response.modified is not None:
+        kept["modified"] = dict(response.modified)
+    try:
+        return cast("dict[str, Any]", json.loads(json.dumps(kept, allow_nan=False)))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def response_of(kept: Mapping[str, Any] | None) -> InterventionResponse | None:
+    """Return an answer that `answer_to_keep` returned."""
+    return None if kept is None else InterventionResponse(**kept)
 
 
 def unseen_problem(request: InterventionRequest, response: InterventionResponse) -> str:

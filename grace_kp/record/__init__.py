@@ -18,6 +18,7 @@ from grace_kp.record._evidence import (
     material_of,
     nearest,
     register,
+    root_of,
     survey_of,
 )
 from grace_kp.record._failure import reported_failure
@@ -51,7 +52,7 @@ __all__ = [
     "argument_check", "attempt", "call_alone", "call_in", "current_run", "decorate", "facts_of", "find_frame",
     "finish_late", "fitting", "gaps_of", "history_of", "instrument_threads", "keep_events", "keep_evidence",
     "keep_refusal", "kept_refusal", "material_of", "nearest", "new_trace_id", "node_of", "note", "open_run",
-    "propagate", "register", "reported_failure", "reseal", "seal", "shielded", "survey_of", "to_json",
+    "propagate", "register", "reported_failure", "reseal", "root_of", "seal", "shielded", "survey_of", "to_json",
 ]  # fmt: skip
 
 

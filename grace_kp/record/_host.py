@@ -72,6 +72,7 @@ class Host:
             "CancelledError": Signal(CANCELLED),
             "ActionNotApproved": Signal(NOT_APPROVED),
             "ActionPending": Signal(WAITING),
+            "CallWaits": Signal(WAITING, pauses=True),
         }
         self.locate: Locate | None = None
         """From our innermost call or run to the innermost one that a framework knows; None while no framework tells."""

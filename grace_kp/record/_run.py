@@ -136,10 +136,10 @@ class Run:
     """
 
     __slots__ = (
-        "__weakref__", "_id", "asked", "attributes", "began", "capture", "checks", "clock", "decisions", "document", "domain", "dropped",
+        "__weakref__", "_id", "asked", "attributes", "began", "capture", "checks", "claims", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "node", "number", "objective", "objective_is_document", "open", "own_confidence", "own_success", "owner", "pause", "pending", "preamble", "prepared",
-        "reading", "refusal", "result", "resumes", "returned", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
+        "reading", "refusal", "refusals", "result", "resumes", "returned", "sample", "sealed", "sight", "spec", "start", "status", "steps", "stored", "suspended",
         "troubles_before", "usage", "via", "via_trace",
     )  # fmt: skip
 
@@ -195,6 +195,10 @@ class Run:
         """The approval that was pending at the gate which ended the run, also at one of a nested run."""
         self.refusal: Any = None
         """The last refusal of a gate, and what was recorded by then; see `_evidence`."""
+        self.refusals: Any = None
+        """Refusals of calls by frameworks that hold in the tree of an outermost run."""
+        self.claims: Any = None
+        """Open claims of calls by frameworks; their outcome is unknown once the run ends."""
         self.status: str | None = None
         self.stored: Awaitable[None] | None = None  # what a coroutine awaits before it returns
         self.steps: Any = None

@@ -19,7 +19,7 @@ from grace_kp.runtime._front import Front
 from grace_kp.settings import STORES, Settings, store_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from os import PathLike
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._pipeline import Hook, Pipeline
     from grace_kp.runtime._promise import PromiseWatch
     from grace_kp.runtime._scoring import TraceScorers
+    from grace_kp.runtime._seam import Action
     from grace_kp.runtime._writer import Writer
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
@@ -274,6 +275,8 @@ class Grace(Front, Resident):
         writer = self._writer
         if self._scorers is not None:
             self._scorers.expect(run.id)
+        for claim in list(run.claims or ()):
+            claim.unknown()
         if run.via is not None and not self.recorder.is_gated:
             self.recorder.is_gated = bool(self._defined.names())
         run.stored = writer.submit(run, can_await=run.spec.can_await)
@@ -323,6 +326,61 @@ class Grace(Front, Resident):
             raise TypeError(f"on_complete takes a callable, not {type(callback).__name__}")
         self._pipeline.hooks.append(callback)
         return callback
+
+    def action(
+        self,
+        name: str,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        policy: Policy | str | None = None,
+        reviewer: Reviewer | None = None,
+        key: str | None = None,
+        ignore: Iterable[str] = (),
+        sealed: Iterable[str] = (),
+        version: str | None = None,
+        failed: Callable[[Any], object] | None = None,
+        timeout: float | None = None,
+        judge: Literal["always", "when_needed", "never"] = "never",
+        alarms: Collection[str] | str = "all",
+        unmeasured: str | None = None,
+    ) -> Action:
+        """Return an action that a framework calls by name, for `LiveRun.decide` and `Action.decide`.
+
+        It is the seam for code that is not a decorator: an adapter asks about each call, runs it under the claim of its verdict, and passes
+        refusals to the model as text. See the guide to frameworks.
+
+        Args:
+            name: the name of the action, which policies match.
+            schema: the JSON schema of the arguments, an object with `properties`; edits of reviewers are checked with it.
+            policy: its policy or floor; combined with what the runtime's policies state for the name.
+            key: identifies the operation by arguments in braces, in addition to the call; see `Grace.gate`.
+            ignore: arguments that carry no meaning; see `Grace.gate`.
+            sealed: arguments that an inbox keeps encrypted, and that are recorded nowhere; see `Grace.gate`.
+            version: version of the action; a hash of the arguments' names when None.
+            failed: decides whether a result reports a failure; see `Grace.tool`.
+            reviewer: as in `Grace.gate`, like the next four.
+            timeout: seconds to wait for an answer.
+            judge: whether a model judges the run so far.
+            alarms: the alarms about the origin of arguments that are looked for.
+            unmeasured: the level of a call about which nothing was measured.
+
+        Raises:
+            GateError: the schema is not JSON, or `key`, `ignore` or `sealed` names an argument that the schema does not have.
+            ValueError: another argument has a value that cannot be used.
+        """
+        from grace_kp.gating import Policy
+        from grace_kp.runtime._gates import GateSpec
+        from grace_kp.runtime._seam import Action
+
+        if judge not in {"always", "when_needed", "never"}:
+            raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
+        own = Policy.of(policy).combined(Policy(alarms=alarms, unmeasured=unmeasured))
+        stated = {"key": key, "ignore": ignore, "sealed": sealed, "version": version}
+        spec = GateSpec(policy=own, name=name, reviewer=reviewer, timeout=timeout, judge=judge, stated=stated)
+        gates = self._gates()
+        gates.tools.add(name)
+        self.recorder.is_gated = True
+        return Action(self._gates, name, spec, schema, failed=failed, is_stated=policy is not None)
 
     def feedback(
         self,

@@ -20,6 +20,8 @@ class Program:
     origin = "fake"
     pause = Paused
 
+    interrupts = True
+
     def __init__(self):
         self.answers, self.asked, self.remembered = [], [], 0
         self._number = self._question = 0

@@ -118,6 +118,8 @@ TOO_LONG = "the gated calls before this one in its node have not been decided on
 class RunningNode:
     """One gated call in the node that runs in this context."""
 
+    interrupts = True
+
     def __init__(self, configurable: dict[str, Any]) -> None:
         self._configurable = configurable
         self.thread = str(configurable.get("thread_id", ""))

@@ -1,0 +1,511 @@
+"""The decision about a call of a framework as a value, and the claim under which the call runs.
+
+A refusal is a value, too: adapters pass its message to the model. Only misuse raises. A claim is an execution that waits for the framework to
+report how the call ended.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals import idempotency_key_of
+from grace_kp.errors import (
+    ActionCancelled,
+    ActionDenied,
+    ActionNotApproved,
+    ActionOutcomeUnknown,
+    ActionPending,
+    ActionRedirected,
+    ActionTimedOut,
+    GateError,
+)
+from grace_kp.gating._call import json_copy
+from grace_kp.gating._case import Consent
+from grace_kp.gating._drivers import Failed, RunAction, Work, drive, drive_async
+from grace_kp.gating._engine import FunctionCall, consent_to, decide_first, execution
+from grace_kp.gating._inquiry import Inquiry
+from grace_kp.gating._ledger import DONE, LedgerEntry
+from grace_kp.gating._outcome import (
+    APPROVED,
+    NotRun,
+    NotStarted,
+    OutcomeUnknown,
+    Raised,
+    RanBefore,
+    Returned,
+    raise_or_return,
+)
+from grace_kp.gating._paused import StandingInquiry
+from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.record import reported_failure
+from grace_kp.trace import error_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from grace_kp.approvals import Approval
+    from grace_kp.gating._case import GatedCall
+    from grace_kp.gating._drivers import Steps
+    from grace_kp.gating._ledger import EarlierRun
+    from grace_kp.gating._outcome import Outcome
+    from grace_kp.gating._request import InterventionResponse
+
+NOT_RUN = "Not run; do not call it again."
+_ENDINGS = ("; it was not run", ", so it was not run")
+_RUNS = frozenset({"approved", "silent", "notify"})
+
+
+class ReportedFailure(Exception):
+    """A call whose failure the framework states in words."""
+
+
+class Verdict:
+    """The decision about one call.
+
+    Attributes:
+        outcome: `approved`, `silent` or `notify` (the call runs), `pending` (it waits for a person), `denied`, `rejected`, `timed_out`,
+            `skipped`, `answered` (a person answered in its place), `not_asked` (nobody could be asked, or the gate failed), `ran_before` or
+            `unknown` (it was begun before, and whether it took effect is not known).
+        message: what to tell the model in place of a result. It gives the reason and says that the call did not run and must not be repeated;
+            for `answered` it is the reviewer's words, for `ran_before` the earlier result. Empty where the call runs.
+        error: what a gated function would raise; None where it would return.
+        problem: why an answer that was passed to `answer` does not settle the call; else empty.
+        result: the earlier result, where `has_result` says that it was kept.
+        id: the id of the decision, which traces state.
+        level: how much of a person the call needed; None where it was not decided on.
+    """
+
+    def __init__(self, case: GatedCall, stated: dict[str, Any]) -> None:
+        self._case, self._stated = case, stated
+        self._consent: Consent | None = None
+        self._claims: set[Claim] = set()
+        """The open claims of the run, which end with it."""
+        self._failed: Callable[[Any], object] | None = None
+        self._again: Callable[[], Verdict] | None = None
+        self.outcome = "not_asked"
+        self.error: Exception | None = None
+        self.message = self.problem = ""
+        self.result: Any = None
+        self.has_result = False
+        self.id: str = case.entry.fields["id"]
+        level = case.entry.fields.get("level")
+        self.level = None if level is None else InterventionLevel(level)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the call may run, under a claim."""
+        return self.outcome in _RUNS
+
+    @property
+    def waits(self) -> bool:
+        """Whether the call waits for a person."""
+        return self.outcome == "pending"
+
+    @property
+    def action(self) -> str:
+        """The name of the action."""
+        return self._case.action
+
+    @property
+    def approval(self) -> Approval | None:
+        """The request in the inbox as of the decision; None without one."""
+        entry = self._case.ledger_entry
+        return entry.approval if isinstance(entry, Inquiry) and entry._approval is not None else None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that run, a reviewer's edits among them; those of the call where it does not run."""
+        bound = None if self._consent is None else self._consent.bound
+        return json_copy((bound or self._case.bound).arguments)  # type: ignore[no-any-return]
+
+    @property
+    def edited(self) -> bool:
+        """Whether a reviewer changed the arguments."""
+        return self._consent is not None and self._consent.modified
+
+    def unwrap(self) -> Any:
+        """Raise what a gated function would raise; else return the earlier result, or None.
+
+        Raises:
+            ActionNotApproved: one of its subclasses, see `error`.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+    def __repr__(self) -> str:
+        return f"Verdict({self.action!r}, {self.outcome!r})"
+
+    # Kept forms
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as JSON, for the state of a program. It entitles to nothing: `from_dict` looks the decision up again.
+
+        Sealed arguments are not among it; pass the call's arguments to `from_dict` then.
+        """
+        sealed = () if self._case.terms is None else self._case.terms.sealed
+        arguments = {name: value for name, value in self._case.bound.arguments.items() if name not in sealed}
+        kept = {**self._stated, "action": self.action, "outcome": self.outcome, "message": self.message}
+        kept.update(id=self.id, level=None if self.level is None else str(self.level), edited=self.edited)
+        if len(arguments) < len(self._case.bound.arguments):
+            kept["sealed"] = sorted({*self._case.bound.arguments} - {*arguments})
+        approval = self.approval
+        return {**kept, "arguments": json_copy(arguments), "approval": None if approval is None else approval.id}
+
+    @classmethod
+    def from_dict(
+        cls, kept: Mapping[str, Any], action: Any, *, run: Any = None, arguments: Mapping[str, Any] | None = None
+    ) -> Verdict:
+        """Return the verdict about the call of a kept one as it is now. It neither asks nor waits.
+
+        Args:
+            kept: what `to_dict` returned.
+            action: the `Action` of the call.
+            run: the live run that the call belongs to; the current one when None.
+            arguments: the arguments of the call; those in `kept` when None.
+
+        Raises:
+            GateError: `kept` is no such dict, is about another action, or lacks sealed arguments.
+        """
+        return action.verdict(kept, run=run, arguments=arguments)  # type: ignore[no-any-return]
+
+    # Running
+
+    def run(self, function: Callable[[dict[str, Any]], Any]) -> Any:
+        """Run the call under its claim: call `function` with the arguments, and return its result.
+
+        What it raises passes through unchanged. A call that ran before returns its earlier result.
+
+        Raises:
+            ActionNotApproved: the call may not run, or was begun before, as a gated function would raise it.
+        """
+        if not self.runs:
+            return self.unwrap()
+        call = self._execution(None)
+        outcome = drive(execution(call), lambda consent: function(_arguments_of(consent)))
+        return raise_or_return(outcome, self.action)
+
+    async def arun(self, function: Callable[[dict[str, Any]], Any]) -> Any:
+        """`run` with a coroutine function."""
+        if not self.runs:
+            return self.unwrap()
+        call = self._execution(None)
+
+        async def run(consent: Consent) -> Any:
+            return await function(_arguments_of(consent))
+
+        return raise_or_return(await drive_async(execution(call), run), self.action)
+
+    def begin(self, arguments: Mapping[str, Any] | None = None) -> Claim:
+        """Claim the call before something else runs it, and return the claim, which says whether the call may start.
+
+        Args:
+            arguments: what is about to run; it is compared with what was decided on. When None, `Verdict.arguments` must run.
+
+        Raises:
+            GateError: the verdict does not let the call run.
+        """
+        claim = Claim(self, self._execution(arguments))
+        claim._take(drive(_until_action(claim._engine)))
+        return claim
+
+    async def abegin(self, arguments: Mapping[str, Any] | None = None) -> Claim:
+        """`begin` without blocking the event loop."""
+        claim = Claim(self, self._execution(arguments))
+        claim._take(await drive_async(_until_action(claim._engine)))
+        return claim
+
+    def _execution(self, arguments: Mapping[str, Any] | None) -> CallExecution:
+        if self._consent is None or not self.runs:
+            raise GateError(f"the call of {self.action} may not begin: it is {self.outcome}")
+        return CallExecution(self._case, self._consent, arguments, self._failed)
+
+    # Answers
+
+    def answer(self, response: InterventionResponse) -> Verdict:
+        """Settle a pending call by an answer that came through the framework, and return the verdict now.
+
+        A request in the inbox is decided by it under the rules of the inbox: groups, quorum and deadline hold, and a decision that came
+        first counts. `problem` of the result says why an answer did not settle the call.
+
+        Raises:
+            GateError: the call does not wait, or the answer states that time ran out.
+        """
+        problem = drive(self._answer(response))
+        return self._after(problem)
+
+    async def aanswer(self, response: InterventionResponse) -> Verdict:
+        """`answer` without blocking the event loop."""
+        import asyncio
+
+        problem = await drive_async(self._answer(response))
+        return await asyncio.to_thread(self._after, problem)
+
+    def _after(self, problem: str) -> Verdict:
+        assert self._again is not None  # noqa: S101
+        verdict = self._again()
+        verdict.problem = problem
+        return verdict
+
+    def _answer(self, response: InterventionResponse) -> Steps[str]:
+        if not self.waits:
+            raise GateError(f"the call of {self.action} does not wait for an answer: it is {self.outcome}")
+        if response.timeout_reached:
+            raise GateError("an answer with timeout_reached is none; let the request expire, or cancel")
+        case, entry = self._case, self._case.ledger_entry
+        request = self.error.request if isinstance(self.error, ActionPending) else None
+        if isinstance(entry, StandingInquiry):
+            deciding = yield Work(lambda: entry.decide_by(response, request), writes=True)
+            return error_text(deciding.error) if isinstance(deciding, Failed) else deciding
+        from grace_kp.gating._request import answer_to_keep
+
+        kept = answer_to_keep(response)
+        if kept is None or not isinstance(entry, LedgerEntry):
+            return "the answer holds arguments that are not JSON"
+        sealed = () if case.terms is None else case.terms.sealed
+        if not {*(response.modified or ())}.isdisjoint(sealed):
+            return "a sealed argument is edited in an inbox only"
+        if response.action is InterventionAction.RETRY:
+            return ""  # it is asked again
+        settled = yield Work(lambda: entry.answer(kept), writes=True)
+        return error_text(settled.error) if isinstance(settled, Failed) else ""
+
+
+def _arguments_of(consent: Consent) -> dict[str, Any]:
+    assert consent.bound is not None  # noqa: S101
+    return json_copy(consent.bound.arguments)  # type: ignore[no-any-return]
+
+
+class CallExecution(FunctionCall):
+    """The execution of a call that a framework runs."""
+
+    def __init__(
+        self,
+        case: GatedCall,
+        consent: Consent,
+        arguments: Mapping[str, Any] | None,
+        failed: Callable[[Any], object] | None,
+    ) -> None:
+        super().__init__(case, consent)
+        self._arguments, self._failed = arguments, failed
+        self.was_started = True
+
+    def is_changed(self) -> bool:
+        """Return whether other arguments are about to run than were decided on."""
+        if self._arguments is None or self.consent.bound is None:
+            return super().is_changed()
+        try:
+            coverage: Any = self._case.coverage
+            return super().is_changed() or coverage.digest(json_copy(self._arguments)) != self.consent.digest
+        except GateError:
+            return True
+
+    def has_started(self) -> bool:
+        """Return whether the framework began the call after its claim."""
+        return self.was_started
+
+    def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
+        """Return the outcome to record: a result that reports a failure counts as one."""
+        if isinstance(outcome, Returned) and (failure := reported_failure(outcome.value, self._failed)) is not None:
+            return Raised(ReportedFailure(failure))
+        return super().settle_outcome(outcome)
+
+
+def _until_action(engine: Steps[Outcome], answer: object = None) -> Steps[Outcome | RunAction]:
+    """Perform the engine's steps until the action is to run, or to the end."""
+    advance: Callable[[Any], Any] = engine.send
+    while True:
+        try:
+            step = advance(answer)
+        except StopIteration as stop:
+            outcome: Outcome = stop.value
+            return outcome
+        if isinstance(step, RunAction):
+            return step
+        try:
+            answer = yield step
+            advance = engine.send
+        except BaseException as error:  # noqa: BLE001 — the engine raises it, after it has stated it
+            advance, answer = engine.throw, error
+
+
+class Claim:
+    """The right to run one call once. Report how the call ended; what is open when its run ends counts as unknown.
+
+    Attributes:
+        started: whether the call may run now. If not, `result` (where `has_result`), `message` and `error` say why.
+        key: the idempotency key of the call, for the service that it calls.
+    """
+
+    def __init__(self, verdict: Verdict, call: CallExecution) -> None:
+        self._verdict, self._call = verdict, call
+        self._engine = execution(call)
+        self._lock = threading.Lock()
+        self.started, self.has_result = False, False
+        self.result: Any = None
+        self.message = ""
+        self.error: Exception | None = None
+        self.key = idempotency_key_of(call.operation)
+
+    def _take(self, outcome: Outcome | RunAction) -> None:
+        if isinstance(outcome, RunAction):
+            self.key = idempotency_key_of(outcome.operation)
+            self.started = True
+            self._verdict._claims.add(self)
+        elif isinstance(outcome, RanBefore):
+            told = told_of(outcome.earlier, self._verdict.action)
+            self.result, self.has_result, self.message, self.error = told
+        elif isinstance(outcome, NotRun):
+            self.error = ActionCancelled(outcome.problem)
+            self.error.__cause__ = outcome.error
+            self.message = refusal_text(outcome.problem)
+
+    def done(self, result: object = None) -> None:
+        """Report that the call returned. A result that is JSON is kept, for a call that comes again."""
+        drive(self._ending(Returned(result)))
+
+    def failed(self, error: BaseException | str) -> None:
+        """Report that the call failed, with its exception or in words."""
+        drive(self._ending(_raised(error)))
+
+    def unknown(self) -> None:
+        """Report that nothing is known of how the call ended: it is not run again, and a person has to find out."""
+        drive(self._ending(Raised(OutcomeUnknown("its outcome was not reported"))))
+
+    def release(self) -> None:
+        """Report that the call did not start after all, so that it may be claimed again."""
+        self._call.was_started = False
+        drive(self._ending(Raised(NotStarted(f"{self._verdict.action} was not started"))))
+
+    async def adone(self, result: object = None) -> None:
+        """`done` without blocking the event loop."""
+        await drive_async(self._ending(Returned(result)))
+
+    async def afailed(self, error: BaseException | str) -> None:
+        """`failed` without blocking the event loop."""
+        await drive_async(self._ending(_raised(error)))
+
+    async def aunknown(self) -> None:
+        """`unknown` without blocking the event loop."""
+        await drive_async(self._ending(Raised(OutcomeUnknown("its outcome was not reported"))))
+
+    async def arelease(self) -> None:
+        """`release` without blocking the event loop."""
+        self._call.was_started = False
+        await drive_async(self._ending(Raised(NotStarted(f"{self._verdict.action} was not started"))))
+
+    def _ending(self, outcome: Returned | Raised) -> Steps[object]:
+        with self._lock:
+            if not self.started or self not in self._verdict._claims:
+                raise GateError(f"the claim of {self._verdict.action} has ended, or was never begun")
+            self._verdict._claims.discard(self)
+        return (yield from _until_action(self._engine, outcome))
+
+
+def _raised(error: BaseException | str) -> Raised:
+    return Raised(ReportedFailure(error) if isinstance(error, str) else error)
+
+
+def told_of(earlier: EarlierRun, action: str) -> tuple[Any, bool, str, Exception | None]:
+    """Return the result of an earlier execution, whether it was kept, what to tell the model, and what a gated function would raise."""
+    described = earlier.describe(action)
+    if earlier.state == DONE and earlier.has_result:
+        result = earlier.result
+        return result, True, result if isinstance(result, str) else json.dumps(result, ensure_ascii=False), None
+    error = ActionOutcomeUnknown(described, state=earlier.state)
+    return None, False, f"{described[:1].upper()}{described[1:]}. Do not call it again.", error
+
+
+def refusal_text(reason: str) -> str:
+    """Return a refusal for the model: the reason, that the call did not run, and that it must not be repeated."""
+    for ending in _ENDINGS:
+        reason = reason.removesuffix(ending)
+    return f"{reason.rstrip('. ')}. {NOT_RUN}"
+
+
+def decide_all(cases: Sequence[GatedCall], stated: Sequence[dict[str, Any]]) -> Steps[list[Verdict]]:
+    """Decide on the calls of one turn: on the level of each first, so that all see the same evidence, then ask."""
+    for case in cases:
+        yield from decide_first(case)
+    verdicts = []
+    for case, kept in zip(cases, stated, strict=True):
+        verdicts.append((yield from _decide(case, kept)))
+    return verdicts
+
+
+def _decide(case: GatedCall, stated: dict[str, Any]) -> Steps[Verdict]:
+    consent: Consent | Exception
+    try:
+        consent = yield from consent_to(case)
+        if consent.bound is not None:
+            earlier = yield Work(lambda: _earlier_run(case))
+            if isinstance(earlier, Failed):
+                raise earlier.error
+            if earlier is not None:
+                return _ran_before(case, stated, earlier)
+    except Exception as error:  # noqa: BLE001 — a refusal and a failed gate are values alike
+        consent = error
+    verdict = Verdict(case, stated)
+    if isinstance(consent, Consent):
+        verdict._consent = consent
+        _state_consent(case, verdict, consent)
+    else:
+        _state_refusal(case, verdict, consent)
+    return verdict
+
+
+def _earlier_run(case: GatedCall) -> EarlierRun | None:
+    entry = case.ledger_entry
+    if isinstance(entry, Inquiry):
+        return entry.earlier()
+    again = not case.entry.was_answered
+    return entry.earlier(again_after_failure=again) if isinstance(entry, LedgerEntry) else None
+
+
+def _ran_before(case: GatedCall, stated: dict[str, Any], earlier: EarlierRun) -> Verdict:
+    verdict = Verdict(case, stated)
+    case.entry.state(earlier.outcome)
+    verdict.outcome = "unknown" if earlier.outcome == "running_before" else "ran_before"
+    verdict.result, verdict.has_result, verdict.message, verdict.error = told_of(earlier, case.action)
+    return verdict
+
+
+def _state_consent(case: GatedCall, verdict: Verdict, consent: Consent) -> None:
+    if consent.bound is None:
+        verdict.outcome, verdict.message = "skipped", refusal_text(f"`{case.action}` was skipped by the reviewer")
+    elif verdict.level is not None and not verdict.level.asks:
+        verdict.outcome = str(verdict.level)
+    else:
+        verdict.outcome = "approved"
+        case.entry.state(APPROVED)
+
+
+def _state_refusal(case: GatedCall, verdict: Verdict, error: Exception) -> None:
+    verdict.outcome, verdict.error = _outcome_of(error), error
+    if not isinstance(error, ActionNotApproved):
+        verdict.error = ActionCancelled(f"{case.action} was not run: its gate failed ({type(error).__name__})")
+        verdict.error.__cause__ = error
+        case.entry.state("cancelled", error=error_text(error))
+    if isinstance(error, ActionRedirected):
+        verdict.message = error.user_input
+    elif isinstance(error, ActionPending):
+        case.entry.state("waiting")
+        approval = verdict.approval
+        where = "" if approval is None else f" (approval {approval.id})"
+        verdict.message = f"`{case.action}` waits for a person{where}. {NOT_RUN} It runs once it is approved."
+    else:
+        verdict.message = refusal_text(str(verdict.error))
+
+
+def _outcome_of(error: Exception) -> str:
+    if isinstance(error, ActionPending):
+        return "pending"
+    if isinstance(error, ActionDenied):
+        return "denied"
+    if isinstance(error, ActionTimedOut):
+        return "timed_out"
+    if isinstance(error, ActionRedirected):
+        return "answered"
+    return "rejected" if isinstance(error, ActionCancelled) and error.response is not None else "not_asked"

@@ -1,0 +1,396 @@
+"""Actions that a framework calls by name: their policy, their calls, and the decisions about the calls of one turn.
+
+Adapters use `Grace.action`, `LiveRun.decide` and what they return, and nothing else of the gates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import string
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+from grace_kp.approvals import canonical
+from grace_kp.errors import ActionCancelled, ActionRedirected, GateError, brief
+from grace_kp.gating import (
+    GatedCall,
+    GateEntry,
+    HeldRefusal,
+    InboxReviewer,
+    InterventionResponse,
+    JsonCoverage,
+    LedgerEntry,
+    Place,
+    Policy,
+    StandingCall,
+    Terms,
+    Verdict,
+    decide_all,
+    drive,
+    drive_async,
+    edit_problem,
+    editable_schema,
+    json_copy,
+    json_signature,
+    removes_argument,
+)
+from grace_kp.levels import InterventionLevel
+from grace_kp.record import current_run, nearest, root_of, shielded
+from grace_kp.runtime._gates import GateSpec, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from grace_kp.confidence import RunEvidence
+    from grace_kp.gating import Reviewer, Steps
+    from grace_kp.record import Run
+    from grace_kp.runtime._gates import Gates
+
+_VERSION = 1
+_REFUSALS = {"cancel": ActionCancelled, "input": ActionRedirected}
+
+
+class Call:
+    """One call that a framework is about to make.
+
+    Args:
+        action: the `Action` from `Grace.action`.
+        arguments: the arguments by name, JSON values; they are copied.
+        id: the call id, or a tuple that ends with it: `(session, call_id)`, `(session, turn, call_id)` or
+            `(framework, session, turn, call_id)`. What it leaves out comes from the run. Models choose call ids, so state the session, and
+            a turn that is the same when the program is resumed, such as the number of the model's message.
+
+    Raises:
+        GateError: an argument is not JSON, or the id is none of these.
+    """
+
+    __slots__ = ("action", "arguments", "id")
+
+    def __init__(self, action: Action, arguments: Mapping[str, Any], id: object = None) -> None:  # noqa: A002 — the framework's word
+        if not isinstance(action, Action):
+            raise GateError(f"a Call takes an action from grace.action, not {brief(action)}")
+        if not isinstance(arguments, Mapping):
+            raise GateError(f"the arguments of {action.name} are a mapping by name, not {brief(arguments)}")
+        parts = id if isinstance(id, tuple) else (id,)
+        if not 1 <= len(parts) <= 4 or any(type(part) not in {str, int, type(None)} for part in parts):
+            raise GateError(
+                "the id of a call is a string, or (session, call_id), (session, turn, call_id) or "
+                f"(framework, session, turn, call_id) of strings and numbers, not {brief(id)}"
+            )
+        self.action = action
+        self.arguments: dict[str, Any] = json_copy(arguments)
+        framework, session, turn, call_id = (None,) * (4 - len(parts)) + parts
+        if len(parts) == 2:
+            session, turn = turn, None
+        self.id = framework, session, turn, call_id
+
+
+class Action:
+    """An action that a framework calls by name, with arguments that a JSON schema describes. See `Grace.action`.
+
+    Attributes:
+        name: its name, which policies match.
+        schema: the JSON schema of its arguments; empty where it is unknown.
+        failed: decides whether a result reports a failure; see `Grace.tool`.
+    """
+
+    def __init__(
+        self,
+        gates: Callable[[], Gates],
+        name: str,
+        spec: GateSpec,
+        schema: Mapping[str, Any] | None,
+        *,
+        failed: Callable[[Any], object] | None,
+        is_stated: bool,
+    ) -> None:
+        self.name, self.failed = name, failed
+        self.schema: dict[str, Any] = json_copy(schema or {}, "schema")
+        self._gates, self._spec, self._is_stated = gates, spec, is_stated
+        stated = dict(spec.stated)
+        properties = self.schema.get("properties")
+        names = list(properties) if isinstance(properties, dict) else _named_in(stated)
+        stated["version"] = stated.get("version") or _version(names, self.schema.get("required") or ())
+        terms = Terms.of(Action, json_signature(names), None, stated)
+        self.terms = replace(terms, place=f"tool:{name}")
+        self._names = names
+        self._held: tuple[object, Policy] | None = None
+
+    def __repr__(self) -> str:
+        return f"Action({self.name!r})"
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force: its own combined with what the runtime's policies state for its name."""
+        gates = self._gates()
+        if self._held is None or self._held[0] is not gates.policies:
+            self._held = gates.policies, gates.policy_for(self.name, self._spec)
+        return self._held[1]
+
+    @property
+    def gated(self) -> bool:
+        """Whether a policy was stated for it, here or in the runtime's policies."""
+        return self._is_stated or self._gates().entry_for(self.name) is not None
+
+    @property
+    def reviewer(self) -> Reviewer | None:
+        """Who is asked."""
+        policy = self.policy
+        if policy.reviewer is not None:
+            return policy.reviewer
+        return self._spec.reviewer if self._spec.reviewer is not None else self._gates().reviewer
+
+    @property
+    def pauses(self) -> bool:
+        """Whether a question may outlive the process, because an inbox is asked; then pass `wait=False` where the framework can pause."""
+        return isinstance(self.reviewer, InboxReviewer)
+
+    def decide(
+        self, arguments: Mapping[str, Any], *, call_id: object = None, run: Any = None, wait: bool | None = None
+    ) -> Verdict:
+        """Decide on one call; see `LiveRun.decide`.
+
+        Args:
+            arguments: the arguments by name, JSON values.
+            call_id: the id of the call; see `Call`.
+            run: the run that the call belongs to; the current one when None.
+            wait: False never asks and never waits: the verdict is pending where a person is needed. None asks the reviewer, and waits for an
+                inbox as that says. True waits for an inbox in any case.
+
+        Raises:
+            GateError: the arguments or the id cannot be used.
+        """
+        return decide_calls(run, [Call(self, arguments, call_id)], wait)[0]
+
+    async def adecide(
+        self, arguments: Mapping[str, Any], *, call_id: object = None, run: Any = None, wait: bool | None = None
+    ) -> Verdict:
+        """`decide` without blocking the event loop."""
+        return (await adecide_calls(run, [Call(self, arguments, call_id)], wait))[0]
+
+    def verdict(
+        self, kept: Mapping[str, Any], *, run: Any = None, arguments: Mapping[str, Any] | None = None
+    ) -> Verdict:
+        """Return the verdict about the call of a kept one as it is now; see `Verdict.from_dict`."""
+        call, place, level = self._restored(kept, arguments)
+        return drive(_deciding(run, [call], False, place, level))[0]
+
+    async def averdict(
+        self, kept: Mapping[str, Any], *, run: Any = None, arguments: Mapping[str, Any] | None = None
+    ) -> Verdict:
+        """`verdict` without blocking the event loop."""
+        call, place, level = self._restored(kept, arguments)
+        return (await drive_async(_deciding(run, [call], False, place, level)))[0]
+
+    def _restored(
+        self, kept: Mapping[str, Any], arguments: Mapping[str, Any] | None
+    ) -> tuple[Call, Place, InterventionLevel]:
+        try:
+            if kept["version"] != _VERSION or kept["action"] != self.name:
+                raise GateError(f"the kept verdict is about {brief(kept['action'])}, not about {self.name}")
+            if arguments is None and kept.get("sealed"):
+                raise GateError(f"{', '.join(kept['sealed'])} is sealed; pass the arguments of the call")
+            call = Call(self, kept["arguments"] if arguments is None else arguments)
+            place = Place(**kept["place"])
+            # Where the decision cannot be found any more, a new one is not milder.
+            return call, place, InterventionLevel(kept.get("level") or "confirm")
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, GateError):
+                raise
+            raise GateError("this is no verdict that to_dict returned") from error
+
+    def case(self, call: Call, place: Place, run: Run | None, wait: bool | None, snapshot: list[Any]) -> GatedCall:
+        """Return a call as the engine takes it."""
+        gates, policy = self._gates(), self.policy
+        coverage = JsonCoverage(self.terms.ignore)
+        digest = coverage.digest(call.arguments)
+        stated, problem = "", None
+        if self.terms.key is not None:
+            try:
+                values = {**dict.fromkeys(self.terms.key.fields), **call.arguments}
+                stated = self.terms.key.key(gates.recorder.domain, self.name, values)
+            except ValueError as error:
+                problem = ActionCancelled(f"{self.name} was not run: {error}")
+        key = place.key(self.name, digest, stated)
+        signature = json_signature([*self._names, *call.arguments])
+        scope = ActionScope(gates, self._spec, run, (self.name, digest), snapshot)
+        entry_id = LedgerEntry(gates.in_memory, key).id
+        case = GatedCall(
+            action=self.name,
+            signature=signature,
+            bound=signature.bind(**call.arguments),
+            check=edit_problem(self.schema, self.name, call.arguments),
+            removes=lambda name: removes_argument(self.schema, name),
+            policy=policy,
+            scope=scope,
+            entry=GateEntry({}),
+            coverage=coverage,
+            program=StandingCall(place, key, wait),
+            terms=self.terms,
+            schema=lambda: editable_schema(self.schema),
+            own_schema=lambda: self.schema,
+            lookup=lambda: self.policy,
+            decided=problem,
+        )
+        case.entry = scope.entry(self.name, case.shown_arguments(), entry_id, self.terms.sealed)
+        return case
+
+
+def _named_in(stated: Mapping[str, Any]) -> list[str]:
+    """Return the parameters that `key`, `ignore` and `sealed` name, for an action whose schema names none."""
+    names = [*(stated.get("ignore") or ()), *(stated.get("sealed") or ())]
+    try:
+        names += [field for _, field, _, _ in string.Formatter().parse(stated.get("key") or "") if field]
+    except (ValueError, TypeError):
+        return names  # the key is refused later, with the reason
+    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+
+def _version(names: Iterable[str], required: Iterable[str]) -> str:
+    text = canonical([sorted(names), sorted(map(str, required))])
+    return f"schema:{hashlib.sha256(text).hexdigest()[:16]}"
+
+
+class ActionScope(Scope):
+    """The run around a call of a framework. All calls of a turn see the evidence as of the first."""
+
+    def __init__(
+        self, gates: Gates, spec: GateSpec, run: Run | None, called: tuple[str, str], snapshot: list[Any]
+    ) -> None:
+        super().__init__(gates, spec)
+        self._run = run
+        self._called, self._snapshot = called, snapshot
+
+    def evidence(self) -> RunEvidence:
+        """Return the evidence of the run as of the first call of the turn."""
+        if not self._snapshot:
+            self._snapshot[:] = super().evidence(), self._steps, self._lost, self._has_others
+        evidence, self._steps, self._lost, self._has_others = self._snapshot
+        return cast("RunEvidence", evidence)
+
+    def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
+        """Return why evidence is missing; nothing for a call outside of any run, about which nothing was measured."""
+        return () if self._run is None and self._gates.recorder.enabled else super().gaps(evidence)
+
+    def entry(self, action: str, shown: Mapping[str, Any], entry_id: str, sealed: Sequence[str]) -> GateEntry:
+        """Return the entry of the call; the one that the run holds where the call was decided on before."""
+        for fields in reversed([] if self._run is None else self._run.decisions):
+            if fields.get("id") == entry_id:
+                return GateEntry(fields)
+        return GateEntry.new(action, shown, entry_id=entry_id, sealed=sealed)
+
+    def record(self, entry: dict[str, Any]) -> None:
+        """Keep the gate's entry with the run, once."""
+        if self._run is not None and all(entry is not each for each in self._run.decisions):
+            super().record(entry)
+
+    def refusal(self) -> HeldRefusal | None:
+        """Return the refusal of the same call that holds in the run, or in one around, inside or before it, until a person writes again."""
+        return None if self._run is None else _refusals_of(self._run).get(self._called)
+
+    @shielded
+    def keep(self, refusal: HeldRefusal) -> None:
+        """Let a refusal hold for this call under any id."""
+        if self._run is not None:
+            _refusals_of(self._run)[self._called] = refusal
+
+
+def _refusals_of(run: Run) -> dict[Any, HeldRefusal]:
+    """Return the refusals that hold in a tree of runs, by action and digest, those from before it was resumed among them."""
+    root = root_of(run)
+    messages = sum(type(event).__name__ == "UserMessage" for event in list(root.events))
+    if root.refusals is None:
+        found = _earlier_refusals(root) if not messages else {}
+        root.refusals = messages, found
+    elif root.refusals[0] != messages:
+        root.refusals = messages, {}
+    return cast("dict[Any, HeldRefusal]", root.refusals[1])
+
+
+def _earlier_refusals(root: Run) -> dict[Any, HeldRefusal]:
+    documents = [root.earlier, *(each for found in (root.earlier_nested or {}).values() for each in found)]
+    found = {}
+    for document in documents:
+        for entry in ((document or {}).get("grace") or {}).get("decisions") or ():
+            response = entry.get("response") or {}
+            kind = _REFUSALS.get(response.get("action", ""))
+            if kind is None or response.get("timeout_reached") or not entry.get("digest"):
+                continue
+            who, words = response.get("reviewer") or "the reviewer", response.get("user_input") or ""
+            why = f": {words}" if words else ""
+            given = InterventionResponse(response["action"], user_input=words, reviewer=who)
+            more = {"user_input": words} if kind is ActionRedirected else {}
+            error = kind(f"{who} refused {entry['action']}{why}", response=given, **more)
+            found[entry["action"], entry["digest"]] = HeldRefusal(entry, error, entry["digest"])
+    return found
+
+
+def decide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Verdict]:
+    """Decide on the calls of one turn with one snapshot of the evidence; see `LiveRun.decide`."""
+    return drive(_deciding(run, calls, wait))
+
+
+async def adecide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Verdict]:
+    """`decide_calls` without blocking the event loop."""
+    around = current_run() if run is None else run.run
+    if around is not None and around.lacks_past:
+        await asyncio.to_thread(lambda: around.id)  # may read the store
+    return await drive_async(_deciding(run, calls, wait))
+
+
+def _deciding(
+    live: Any,
+    calls: Sequence[Call],
+    wait: bool | None,
+    at: Place | None = None,
+    at_least: InterventionLevel | None = None,
+) -> Steps[list[Verdict]]:
+    """Return the steps that decide on calls. `live` is a `LiveRun`, a `Run`, or None for the current run."""
+    if wait is not None and not isinstance(wait, bool):
+        raise GateError(f"wait is True, False or None, not {brief(wait)}")
+    live = current_run() if live is None else live
+    run: Run | None = None if live is None else live.run
+    equal: Counter[Any] = Counter()
+    snapshot: list[Any] = []
+    cases, places = [], []
+    for call in calls:
+        place = at or _place_of(call, live, run)
+        same = place, call.action.name, canonical(call.arguments)
+        equal[same] += 1
+        place = place if at else replace(place, number=equal[same])
+        places.append(place)
+        case = call.action.case(call, place, run, wait, snapshot)
+        case.at_least = at_least
+        cases.append(case)
+    return _verdicts(live, calls, cases, places)
+
+
+def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: list[Place]) -> Steps[list[Verdict]]:
+    stated = [{"version": _VERSION, "place": place.to_dict()} for place in places]
+    verdicts = yield from decide_all(cases, stated)
+    for verdict, call, place in zip(verdicts, calls, places, strict=True):
+        claims = getattr(live, "claims", None)
+        if claims is None and live is not None:
+            live.claims = claims = set()
+        verdict._claims = set() if claims is None else claims
+        verdict._failed = call.action.failed
+        verdict._again = lambda call=call, place=place, level=verdict.level: drive(
+            _deciding(live, [call], False, place, level)
+        )[0]
+    return verdicts
+
+
+def _place_of(call: Call, live: Any, run: Run | None) -> Place:
+    framework, session, turn, call_id = call.id
+    if framework is None:
+        framework = "grace_kp" if live is None else live.framework or "grace_kp"
+    if session is None and live is not None:
+        session = getattr(live, "session", None) or (None if run is None else nearest(run, "session"))
+    if session is None:
+        # Without one, only this very call is found again: another conversation may use the same ids.
+        session = f"run:{run.id}" if run is not None else f"call:{uuid4().hex}"
+    return Place(framework=str(framework), session=str(session), turn=turn, call_id=call_id)
