@@ -15,6 +15,7 @@ from google.adk.runners import Runner
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
+from grace_kp.integrations.adk import GracePlugin, confirmations
 from tests.integrations.scenario import HANDOFF, HELPER, Case, Ran
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     import grace_kp as gk
 
-DEBUG = False
 USAGE = types.GenerateContentResponseUsageMetadata(prompt_token_count=7, candidates_token_count=3)
 
 
@@ -73,27 +73,44 @@ class AdkDriver:
             name=name, model=model, description=name, tools=case.tools_of(name), on_tool_error_callback=failure, **more
         )
 
-    async def arun(self, case, grace, gates, saved, *, stream) -> Ran:
+    async def arun(
+        self, case: Case, grace: gk.Grace | None, gates: Mapping[str, Any], saved: str | None, *, stream: bool
+    ) -> Ran:
         helper = self.agent(case, "helper", mode="single_turn")
         main = self.agent(case, "main", sub_agents=[self.agent(case, "second"), helper])
-        plugins = []
-        if grace is not None:
-            from grace_kp.integrations.adk import GracePlugin
-
-            plugins = [GracePlugin(grace, gates)]
+        plugins = [] if grace is None else [GracePlugin(grace, gates)]
         service = SqliteSessionService(db_path=str(case.folder / "sessions.db"))
         runner = Runner(app=App(name="shop", root_agent=main, plugins=plugins), session_service=service)
         place = {"app_name": "shop", "user_id": "u1", "session_id": case.session}
-        session = await service.get_session(**place) or await service.create_session(**place)
+        session = await service.get_session(**place)
         message = types.UserContent(parts=[types.Part(text=case.prompt)])
+        if session is None:
+            await service.create_session(**place)
+        elif (answers := confirmations(grace, session)) is not None:
+            message = answers
+        elif unanswered(session):
+            return Ran(waiting=True, saved="the session")
+        elif (text := final_text(session)) is not None:
+            return Ran(text)
         config = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
-        text = None
-        async with contextlib.aclosing(
-            runner.run_async(user_id="u1", session_id=session.id, new_message=message, run_config=config)
-        ) as events:
-            async for event in events:
-                DEBUG and print("   ev", event.author, event.invocation_id[-4:], event.partial, [ (p.text or p.function_call or p.function_response) for p in (event.content.parts if event.content else [])])
-                if event.is_final_response() and event.content:
-                    text = "".join(part.text or "" for part in event.content.parts or ())
+        run = runner.run_async(user_id="u1", session_id=case.session, new_message=message, run_config=config)
+        async with contextlib.aclosing(run) as events:
+            async for _ in events:
+                pass
         await runner.close()
-        return Ran(text)
+        session = await service.get_session(**place)
+        waiting = unanswered(session)
+        return Ran(None if waiting else final_text(session), waiting, "the session" if waiting else None)
+
+
+def unanswered(session: Any) -> bool:
+    """Return whether ADK has asked for a confirmation that nobody has given."""
+    calls = [call for event in session.events for call in event.get_function_calls()]
+    given = {answer.id for event in session.events for answer in event.get_function_responses()}
+    return any(call.name == "adk_request_confirmation" and call.id not in given for call in calls)
+
+
+def final_text(session: Any) -> str | None:
+    last = session.events[-1]
+    parts = last.content.parts if last.content is not None and last.author != "user" else ()
+    return "".join(part.text or "" for part in parts or ()) or None
