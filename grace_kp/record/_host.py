@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     Locate = Callable[[Any], Any]
     Place = Callable[[], str | None]
@@ -161,8 +161,11 @@ class Host:
         signal = self._signal_of(type(error))
         found = None if signal is None or signal.targets is None else signal.targets(error)
         names = [name for name in (found if isinstance(found, list | tuple) else [found]) if name]
-        if not names:
-            return "handed off to its parent graph"
+        return self.handoff_to(names) if names else "handed off to its parent graph"
+
+    @staticmethod
+    def handoff_to(names: Sequence[object]) -> str:
+        """Describe a handoff to the parts of a program with these names."""
         more = f" and {len(names) - MAX_TARGETS} more" if len(names) > MAX_TARGETS else ""
         return f"handed off to {', '.join(str(name)[:MAX_NAME] for name in names[:MAX_TARGETS])}{more}"
 

@@ -42,6 +42,8 @@ class Pause:
     """Places that are run again from their beginning when the run continues."""
     previous: Any = None
     """The suspended run itself, while this process still has it."""
+    once: bool = False
+    """Whether it is continued once among all processes, as soon as it is found."""
 
 
 class EarlierPart:
@@ -133,10 +135,14 @@ class Conversations:
             waiting += [] if document is None else _ended_inside(document)
         yield None  # more than are read
 
-    def claim(self, document: Document) -> bool:
-        """Continue a suspended run; False if another run has continued it since it was suspended."""
+    def claim(self, document: Document, *, once: bool = False) -> bool:
+        """Continue a suspended run; False if another run has continued it since it was suspended, with `once` also one of another process."""
         if self._holds(document):
             return False
+        if once:
+            grace = {**document["grace"], "resumed": times_resumed(document) + 1}
+            if self.has_rival({**document, "grace": grace}):
+                return False
         self._continued[document["id"]] = times_resumed(document)
         self._continued.move_to_end(document["id"])
         while len(self._continued) > MAX_CONTINUED:

@@ -16,7 +16,7 @@ from grace_kp.errors import ActionNotApproved
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, TROUBLES
 from grace_kp.record._failure import TOOL_ERROR, reported_failure
 from grace_kp.record._guard import finish_late, note, shielded, shielded_end
-from grace_kp.record._host import CLOSED, COMPLETED, FAILED, SUSPENDED, WAITING
+from grace_kp.record._host import CLOSED, COMPLETED, FAILED, INTERRUPTED, SUSPENDED, WAITING
 from grace_kp.record._spec import Attributes
 from grace_kp.trace import describe_error, render, render_text
 
@@ -408,11 +408,11 @@ class Run:
             self.via.close(result)
 
     @shielded
-    def refuse(self, kind: str, message: str) -> None:
-        """Record that the root call returned a result that reports a failure."""
+    def refuse(self, kind: str, message: str, status: str = FAILED) -> None:
+        """Record that the run failed without an exception: its result reports a failure, or nobody reported its end."""
         if self.open:
             self.error = (kind, message)
-            self._finish(FAILED, None, None)
+            self._finish(status, None, None)
 
     @shielded_end
     def close(self, result: object) -> None:
@@ -447,7 +447,7 @@ class Run:
     def _finish(self, status: str, result: object, error: BaseException | None) -> None:
         if TROUBLES.late:
             finish_late()
-        self.end = self.clock()
+        self.end = self.end or self.clock()
         owner = self.owner
         owner.open_runs.discard(self)
         self.status = status
@@ -469,7 +469,7 @@ class Run:
         if via is not None:
             if status == SUSPENDED and error is None:
                 via.pause()
-            elif status == FAILED and error is None:
+            elif status in {FAILED, INTERRUPTED} and error is None:
                 via.refuse(*(self.error or ("Error", "")))
             elif error is None:
                 via.close(result)
@@ -570,7 +570,7 @@ class Call(Event):
     def end_with(self, result: object, last: object = _SAME) -> None:
         """Record that the call returned. A failure of recording is the caller's to catch; `close` catches it."""
         run = self.run
-        end = run.clock()
+        end = self.end or run.clock()
         if run.open and self.status is None:
             spec, kind = self.spec, type(result)
             if (
@@ -615,7 +615,7 @@ class Call(Event):
     @shielded
     def refuse(self, kind: str, message: str) -> None:
         """Record that the call returned a result that reports a failure."""
-        run, end = self.run, self.run.clock()
+        run, end = self.run, self.end or self.run.clock()
         error = (kind, render_text(message, run.max_text) if run.owner.capture_output else NOT_CAPTURED)
         if run.open and self.status is None:
             self.end, self.status, self.error, self.hits = end, "error", error, None
@@ -634,7 +634,7 @@ class Call(Event):
     def fail(self, error: BaseException) -> None:
         """Record that an exception left the call."""
         run = self.run
-        end = run.clock()
+        end = self.end or run.clock()
         if run.open and self.status is None:
             self.end = end
             status = HOST.status_after(error)

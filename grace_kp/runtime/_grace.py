@@ -21,6 +21,7 @@ from grace_kp.settings import STORES, Settings, store_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from datetime import datetime
     from os import PathLike
 
     from grace_kp.approvals import Approvals
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from grace_kp.protocols import Embedder, Judge
     from grace_kp.record import Pause
     from grace_kp.runtime._gates import Gates
+    from grace_kp.runtime._live import LiveCall, LiveRun, LiveRuns
     from grace_kp.runtime._pipeline import Hook, Pipeline
     from grace_kp.runtime._promise import PromiseWatch
     from grace_kp.runtime._scoring import TraceScorers
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     AlarmHook = TypeVar("AlarmHook", bound=Callable[[Alarm], Any])
 
 
+MAX_ACTIONS = 10_000
+"""Named actions that are remembered, for calls that are recorded by name."""
 SUBINTERPRETER = (
     "grace_kp does not work in a sub-interpreter, because numpy and pydantic cannot be loaded there: "
     "use threads or processes, and in mod_wsgi `WSGIApplicationGroup %{GLOBAL}`"
@@ -153,7 +157,9 @@ class Grace(Front, Resident):
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._resume_completing)
         self._policies = [policies or {}, *self.settings.policies.places]
         self._made_gates: Gates | None = None
+        self._made_live: LiveRuns | None = None
         self._defined = Definitions()
+        self._actions: dict[str, Action] = {}
         self._wiring: Writer | None = None
         listener = Listener(
             opened=lambda run: self._writer.start_journal(),  # noqa: ARG005
@@ -380,7 +386,11 @@ class Grace(Front, Resident):
         gates = self._gates()
         gates.tools.add(name)
         self.recorder.is_gated = True
-        return Action(self._gates, name, spec, schema, failed=failed, is_stated=policy is not None)
+        action = Action(self._gates, name, spec, schema, failed=failed, is_stated=policy is not None)
+        self._actions[name] = action
+        if len(self._actions) > MAX_ACTIONS:
+            del self._actions[next(iter(self._actions))]
+        return action
 
     def feedback(
         self,
@@ -470,6 +480,65 @@ class Grace(Front, Resident):
             raise SettingsError("this runtime watches no promise: pass monitor=True or a calibrate.Monitor to Grace")
         return self._promise
 
+    def open_run(
+        self,
+        objective: str,
+        *,
+        name: str | None = None,
+        framework: str | None = None,
+        id: str | int | None = None,  # noqa: A002 — the public name
+        session: str | None = None,
+        user: str | None = None,
+        domain: str | None = None,
+        tags: Iterable[str] | str | None = None,
+        metadata: dict[str, Any] | None = None,
+        resume: str | None = None,
+        inside: LiveRun | LiveCall | None = None,
+        started: datetime | float | None = None,
+    ) -> LiveRun:
+        """Open a run that its caller ends itself, for hooks of a framework; see `LiveRun`. It raises nothing where recording fails.
+
+        Args:
+            objective: the task of the run.
+            name: the agent's name; `framework` when None.
+            framework: short name of the framework, such as `openai-agents`; that of `inside` when None.
+            id: the framework's id of the run, by which `live_run` finds it while it is open.
+            session: the conversation or job that the run is part of; that of `inside` when None.
+            user: id of the user that the run is for; that of `inside` when None.
+            domain: the task domain; the runtime's when None.
+            tags: strings to find the run by.
+            metadata: any JSON values by name.
+            resume: the key with which a run of the same name, domain, framework, session and user was suspended. The same trace continues,
+                once. If that run cannot be found, this one is new, and its gates ask at least for CONFIRM.
+            inside: the live run or call that it is nested in; the current run, if any, when None.
+            started: when it began: an aware datetime, or seconds since the epoch; now when None.
+        """
+        return self._live_runs().open(
+            objective,
+            name=name,
+            framework=framework,
+            run_id=id,
+            session=session,
+            user=user,
+            domain=domain,
+            attributes={"tags": tags, "metadata": metadata},
+            resume=resume,
+            inside=inside,
+            started=started,
+        )
+
+    def live_run(self, framework: str, id: str | int) -> LiveRun | None:  # noqa: A002 — the public name
+        """Return the open run with this id of the framework, see `open_run`; None without one. Of several, the latest."""
+        return None if self._made_live is None else self._made_live.get(framework, id)
+
+    def _live_runs(self) -> LiveRuns:
+        if self._made_live is None:
+            from grace_kp.runtime._live import LiveRuns
+
+            with self._lock:
+                self._made_live = self._made_live or LiveRuns(self)
+        return self._made_live
+
     def langchain(self, *, domain: str | None = None, scores: object = None) -> AbstractContextManager[Any]:
         """`with grace.langchain():` records every call of the framework that is made inside, without a change to the program.
 
@@ -556,6 +625,8 @@ class Grace(Front, Resident):
         """In a forked child, the runs that are open belong to the parent: they are not ended here."""
         self._lock = threading.RLock()
         self.recorder.after_fork()
+        if self._made_live is not None:
+            self._made_live.after_fork()
 
     def __enter__(self) -> Self:
         return self

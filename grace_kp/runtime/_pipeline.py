@@ -336,7 +336,7 @@ class Pipeline(Resident):
                 earlier = previous.suspended
             else:
                 earlier = conversations.find(pause, self.documents.clean(pause.thread))
-            if earlier is not None and not conversations.claim(earlier):
+            if earlier is not None and not conversations.claim(earlier, once=pause.once):
                 earlier = None  # another run answers the same question; each of the two has its own trace
             run.resume(earlier)
 

@@ -8,6 +8,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# The adapters that have an environment each, with the name that the Makefile gives it.
+ADAPTERS = {"openai-agents": "openai_agents", "pydantic-ai": "pydantic_ai", "google-adk": "adk", "strands": "strands"}
+
+
+def test_the_oldest_versions_of_adapters_are_tested():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for extra, name in ADAPTERS.items():
+        (need,) = extras[extra]
+        assert re.search(rf"^ADAPTER_{name} \+= {re.escape(need.replace('>=', '=='))}\.0$", makefile, re.MULTILINE)
+
 
 def test_the_oldest_versions_that_are_allowed_are_the_ones_that_are_tested():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
