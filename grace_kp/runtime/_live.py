@@ -48,11 +48,14 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from grace_kp.confidence import Scores
-    from grace_kp.record import Call, Recorder, Run
+    from grace_kp.gating import Verdict
+    from grace_kp.record import Call as ToolCall
+    from grace_kp.record import Recorder, Run
     from grace_kp.runtime._grace import Grace
+    from grace_kp.runtime._seam import Call
     from grace_kp.trace import ReasoningTrace
 
-    Frame = Call | Run
+    Frame = ToolCall | Run
     Instant = datetime | float | None
 
 MAX_OPEN = 10_000
@@ -265,7 +268,7 @@ class LiveRun:
         failed: Callable[[Any], object] | None,
         started: Instant,
         inside: LiveCall | None,
-    ) -> Call | None:
+    ) -> ToolCall | None:
         run = self.frame
         if not run.open:
             note("open_tool", "called after the run had ended")
@@ -285,20 +288,20 @@ class LiveRun:
             call.start = begun
         return call
 
-    def decide(self, calls: Sequence[Any], wait: bool | None = None) -> list[Any]:
+    def decide(self, calls: Sequence[Call], wait: bool | None = None) -> list[Verdict]:
         """Decide on the calls of one turn on the same evidence; return a verdict for each.
 
         `wait=False` never asks or waits: what a person must decide is pending then. None leaves it to the reviewer.
         """
         from grace_kp.runtime._seam import decide_calls
 
-        return decide_calls(self.grace, self, calls, wait)
+        return decide_calls(self, calls, wait)
 
-    async def adecide(self, calls: Sequence[Any], wait: bool | None = None) -> list[Any]:
+    async def adecide(self, calls: Sequence[Call], wait: bool | None = None) -> list[Verdict]:
         """Decide like `decide`, without blocking the event loop."""
         from grace_kp.runtime._seam import adecide_calls
 
-        return await adecide_calls(self.grace, self, calls, wait)
+        return await adecide_calls(self, calls, wait)
 
     def close(self, result: object = None, *, ended: Instant = None) -> None:
         """Record that the run returned `result`. Ending it again, in whichever way, has no effect."""
@@ -387,7 +390,7 @@ class LiveCall:
 
     __slots__ = ("_reads_scores", "call", "run")
 
-    def __init__(self, run: LiveRun, call: Call | None, *, reads_scores: bool) -> None:
+    def __init__(self, run: LiveRun, call: ToolCall | None, *, reads_scores: bool) -> None:
         self.run, self.call, self._reads_scores = run, call, reads_scores
 
     @property
@@ -424,14 +427,14 @@ class LiveCall:
             self.call.fail(GeneratorExit("the call was abandoned"))
 
     @shielded
-    def _count(self, call: Call, result: object) -> None:
+    def _count(self, call: ToolCall, result: object) -> None:
         """Count what a search found, without reading a score."""
         from grace_kp.confidence import read_results
 
         call.hits = replace(read_results(result, "none"), kind="")
 
     @shielded
-    def _ending(self, ended: Instant) -> Call | None:
+    def _ending(self, ended: Instant) -> ToolCall | None:
         call = self.call
         if call is not None and ended is not None and call.status is None:
             call.end = max(_on_clock(call.run, ended, "ended") or 0, call.start)
@@ -565,6 +568,8 @@ class LiveRuns:
 
     def action_named(self, name: str) -> Any:
         """Return the gated action of this name that was defined last; None without one."""
+        if (action := self.grace._actions.get(name)) is not None:
+            return action
         found = self.grace._definitions().find_named(name)
         return found[-1] if found else None
 

@@ -336,7 +336,7 @@ def decide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Ver
 
 async def adecide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Verdict]:
     """`decide_calls` without blocking the event loop."""
-    around = current_run() if run is None else run.run
+    around = current_run() if run is None else _recorded(run)
     if around is not None and around.lacks_past:
         await asyncio.to_thread(lambda: around.id)  # may read the store
     return await drive_async(_deciding(run, calls, wait))
@@ -353,7 +353,7 @@ def _deciding(
     if wait is not None and not isinstance(wait, bool):
         raise GateError(f"wait is True, False or None, not {brief(wait)}")
     live = current_run() if live is None else live
-    run: Run | None = None if live is None else live.run
+    run = None if live is None else _recorded(live)
     equal: Counter[Any] = Counter()
     snapshot: list[Any] = []
     cases, places = [], []
@@ -382,6 +382,11 @@ def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: 
             _deciding(live, [call], False, place, level)
         )[0]
     return verdicts
+
+
+def _recorded(live: Any) -> Run:
+    """Return the run of a `LiveRun`, which records nothing where recording is off."""
+    return cast("Run", getattr(live, "frame", None) or live.run)
 
 
 def _place_of(call: Call, live: Any, run: Run | None) -> Place:

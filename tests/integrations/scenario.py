@@ -78,6 +78,7 @@ STORIES: dict[str, dict[str, tuple[Turn, ...]]] = {
         )
     },
     "pay": {"main": (calls(PAY), DONE)},
+    "again": {"main": (calls(PAY), calls(("p2", *PAY[1:])), DONE)},
     "no model": {"main": (calls(("l1", "lookup", {"query": "ann"})),)},
     "handoff": {"main": (calls(("h1", HANDOFF, {"to": "second"})),), "second": (calls(PAY), DONE)},
     "nested": {
@@ -200,6 +201,14 @@ class Driver(Protocol):
         ...
 
 
+EARLY = ("asked", "saved")
+"""Places of a kill in the process that asks: before and after the program keeps what it needs to go on."""
+LATE = ("claiming", "claimed", "effect", "reported")
+"""Places in the process that goes on: before the claim, between claim and effect, before and after the report."""
+ENDS = {("done", 1), ("unknown", 0), ("unknown", 1)}
+"""States of an approval, and numbers of effects, that are right after a kill."""
+HEARD = {"done": "moved 5 to ann", "unknown": "unknown"}
+"""What the model has to hear then."""
 GATES = {"pay": "confirm", "refund": "confirm"}
 
 
@@ -382,6 +391,15 @@ class Conformance:
         assert (None, "done", []) == (ran.error, ran.text, shop.effects)
         assert REASON in shop.heard["p1"]
 
+    def test_a_refusal_holds_for_the_same_call_under_another_id(self, grace):
+        """A model that insists is not asked about again."""
+        shop = self.shop(grace, "again")
+        asked = shop.run()
+        grace.approvals.reject(shop.pending["pay"].id, by="ana", reason=REASON)
+        ran = shop.run(asked.saved)
+        assert (None, "done", [], {}) == (ran.error, ran.text, shop.effects, shop.pending)
+        assert REASON in shop.heard["p2"]
+
     def test_an_edit_that_removes_an_argument(self, grace):
         """The tool gets its own default, not the model's value."""
         shop = self.shop(grace, "pay")
@@ -420,8 +438,11 @@ class Conformance:
         assert (None, True, []) == (waits.error, waits.waiting, other.effects)
         assert ("done", [PAID]) == (one.run(asked.saved).text, one.effects)
 
-    def test_a_reviewer_of_the_process(self, tmp_path):
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_a_reviewer_of_the_process(self, tmp_path, stream):
         """It is asked at once, and nothing pauses; what raises in it refuses the call."""
+        if stream:
+            self.needs("stream")
         answers = iter([gk.InterventionResponse(gk.InterventionAction.PROCEED), RuntimeError("no line to the bank")])
 
         def reviewer(_request: gk.InterventionRequest) -> gk.InterventionResponse:
@@ -432,8 +453,8 @@ class Conformance:
 
         with contextlib.closing(open_grace(tmp_path, reviewer)) as grace:
             shop, broken = (self.shop(grace, "pay", session=session) for session in ("s1", "s2"))
-            assert (Ran("done"), [PAID]) == (plain(shop.run()), shop.effects)
-            assert (Ran("done"), [PAID]) == (plain(broken.run()), broken.effects)
+            assert (Ran("done"), [PAID]) == (plain(shop.run(stream=stream)), shop.effects)
+            assert (Ran("done"), [PAID]) == (plain(broken.run(stream=stream)), broken.effects)
             assert "Not run" in broken.heard["p1"]
 
     def test_a_timeout(self, tmp_path):
@@ -495,22 +516,55 @@ class Conformance:
             other.execute("ROLLBACK")
         assert ("done", [PAID]) == (later.run(asked.saved).text, later.effects)
 
-    @pytest.mark.parametrize("kill", ["", "asked", "saved", "claiming", "claimed", "effect", "reported"])
-    def test_a_process_that_is_killed(self, grace, tmp_path, kill):
+    @pytest.mark.parametrize("place", ["", *EARLY, *LATE])
+    def test_a_process_that_is_killed(self, tmp_path, place):
         """Another process goes on: the effect is there once, or the model is told that its outcome is unknown."""
-        early = kill in {"asked", "saved"}
-        status, _ = restart(self.driver, tmp_path, "pay", kill if early else "")
-        assert (-signal.SIGKILL if early else 0) == status
-        (request,) = grace.approvals.pending()
-        grace.approvals.approve(request.id, by="ana")
-        if kill and not early:
-            assert -signal.SIGKILL == restart(self.driver, tmp_path, "pay", kill)[0]
-        assert (0, "done") == restart(self.driver, tmp_path, "pay")
-        shop = self.shop(grace, "pay")
-        assert ([] if kill == "claimed" else [PAID]) == shop.effects
-        unknown = kill in {"claimed", "effect"}
-        assert ("unknown" if unknown else "done") == str(grace.approvals.get(request.id).state)
-        assert unknown == ("unknown" in shop.heard["p1"])
+        kill = Kill(self.driver, tmp_path, place)
+        assert (bool(place), []) == (kill.struck, kill.problems)
+        expected = {"claimed": ("unknown", 0), "effect": ("unknown", 1)}.get(place, ("done", 1))
+        assert expected == (kill.state, kill.effects)
+
+    def test_processes_that_are_killed_at_any_moment(self, tmp_path):
+        """The same, wherever it was; `benchmarks/adapter_kills.py` does so hundreds of times."""
+        for number in range(4):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            assert [] == Kill(self.driver, folder, f"0.0{7 * number + 1:02}", early=number % 2 == 0).problems
+
+
+class Kill:
+    """One kill, and what another process makes of it.
+
+    Args:
+        place: one of `EARLY` and `LATE`, none for no kill, or seconds after which the process is killed.
+        early: whether the process that asks is killed, and not the one that goes on after the approval.
+    """
+
+    def __init__(self, driver: Driver, folder: Path, place: str, *, early: bool | None = None) -> None:
+        early = place in EARLY if early is None else early
+        self.problems: list[str] = []
+        shop = Shop(driver, folder, "pay", None)
+        statuses = [restart(driver, folder, "pay", place if early else "")[0]]
+        with contextlib.closing(open_grace(folder)) as grace:
+            if not grace.approvals.pending():  # killed before it was written
+                statuses.append(restart(driver, folder, "pay")[0])
+            (request,) = grace.approvals.pending()
+            self._expect("something ran without a decision", not shop.effects)
+            grace.approvals.approve(request.id, by="ana")
+            if not early:
+                statuses.append(restart(driver, folder, "pay", place)[0])
+            ended = restart(driver, folder, "pay")
+            self.struck = any(statuses)
+            self._expect(f"the last process ended with {ended}", ended == (0, "done"))
+            self.state, self.effects = str(grace.approvals.get(request.id).state), len(shop.effects)
+        heard = shop.heard.get("p1", "")
+        self._expect("paid twice", self.effects < 2)
+        self._expect(f"{self.effects} effects, and its state is {self.state}", (self.state, self.effects) in ENDS)
+        self._expect(f"the model heard {heard!r}, and its state is {self.state}", HEARD.get(self.state, "?") in heard)
+
+    def _expect(self, problem: str, holds: bool) -> None:
+        if not holds:
+            self.problems.append(problem)
 
 
 def plain(ran: Ran) -> Ran:

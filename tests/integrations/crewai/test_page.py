@@ -30,9 +30,10 @@ class Scripted(BaseLLM):
     model: str = "scripted"
 
     def call(self, messages, *args, **kwargs):
-        text = messages if isinstance(messages, str) else messages[-1]["content"]
-        if "Observation:" in text:
-            return f"Thought: I now know the final answer\nFinal Answer: {text.rpartition('Observation:')[2].strip()}"
+        for message in messages:
+            if message["role"] == "assistant":
+                observed = message["content"].rpartition("Observation:")[2].strip()
+                return f"Thought: I now know the final answer\nFinal Answer: {observed}"
         return f"Thought: pay\nAction: pay\nAction Input: {json.dumps(ANN)}"
 
     def supports_function_calling(self):
