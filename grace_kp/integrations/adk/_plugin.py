@@ -84,6 +84,8 @@ class GracePlugin(BasePlugin):
         self._offered: set[str] = set()
         self._warned: set[str] = set()
         self._invocations: WeakKeyDictionary[Any, _Invocation] = WeakKeyDictionary()
+        self._unsettled: set[tuple[str, str]] = set()
+        """Resumed calls without a decision. Their answers are taken back, so that they can be resumed again."""
         self._begun: WeakKeyDictionary[Any, tuple[Any, ...]] = WeakKeyDictionary()
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
@@ -197,6 +199,7 @@ class GracePlugin(BasePlugin):
                     return answer
         except Exception as error:  # noqa: BLE001 — whatever breaks, the tool must not run
             _log.warning("the gate of %s failed: %r", tool.name, error)
+            self._leave_open(tool_context)
             return {"error": f"The gate of `{tool.name}` failed ({type(error).__name__}). Not run; do not call it again."}
         if run is not None and tool.name != TRANSFER:
             call = _try(partial(run.open_tool, action, tool_args))
@@ -211,8 +214,8 @@ class GracePlugin(BasePlugin):
         asked = (each.id for each in reversed(session.events) if call_id in {c.id for c in each.get_function_calls()})
         place = FRAMEWORK, _session(session), next(asked, None), call_id  # the same when the call comes again
         declined = confirmation is not None and not confirmation.confirmed
-        can_pause = confirmation is None and not (run in self._invocations and self._invocations[run].nested)
-        wait = False if action.pauses and (can_pause or declined) else None
+        can_pause = not (run in self._invocations and self._invocations[run].nested)
+        wait = False if action.pauses and can_pause else None
         verdict = await action.adecide(arguments, call_id=place, run=run, wait=wait)
         if verdict.waits and declined:
             by = f"{FRAMEWORK}:{session.user_id}"
@@ -220,10 +223,11 @@ class GracePlugin(BasePlugin):
         if verdict.waits or (
             verdict.runs and confirmation is None and await tool.check_require_confirmation(arguments, context)
         ):
-            if can_pause:
+            if confirmation is None and can_pause:
                 payload = {"approval": verdict.approval.id} if verdict.waits and verdict.approval else None
                 context.request_confirmation(hint=verdict.message or None, payload=payload)
                 context.actions.skip_summarization = True
+            self._leave_open(context)
             return {"status": verdict.message or f"`{action.name}` waits for a confirmation."}, None
         if verdict.runs and declined:
             return {"error": f"`{action.name}` was declined. Not run; do not call it again."}, None
@@ -235,9 +239,25 @@ class GracePlugin(BasePlugin):
             if claim.started:
                 return None, claim
         said = claim or verdict
+        if verdict.outcome == "not_asked" or (claim and isinstance(claim.error.__cause__, gk.StoreError)):
+            self._leave_open(context)
         if said.has_result:
             return said.result if isinstance(said.result, dict) else {"result": said.result}, None
         return {"result" if verdict.outcome == "answered" else "error": said.message}, None
+
+    def _leave_open(self, context: Any) -> None:
+        if context.tool_confirmation is not None:
+            self._unsettled.add((context.invocation_id, context.function_call_id))
+
+    async def on_event_callback(self, *, event: Any, **_: Any) -> Any:
+        """Take back the answers of resumed calls that still wait, so that their confirmation can be given again."""
+        parts = (event.content and event.content.parts) or ()
+        given = [each.function_response and (event.invocation_id, each.function_response.id) for each in parts]
+        if event.author == "user" or self._unsettled.isdisjoint(given):
+            return None
+        kept = [each for each, answer in zip(parts, given, strict=True) if answer not in self._unsettled]
+        self._unsettled.difference_update(given)
+        return event.model_copy(update={"content": types.Content(role="user", parts=kept) if kept else None})
 
     async def after_tool_callback(self, *, tool_context: Any, result: Any, **_: Any) -> None:
         """Record the result, and report it to the claim."""
