@@ -10,6 +10,7 @@ from strands import Agent, tool
 from strands.models.model import Model
 from strands.session.file_session_manager import FileSessionManager
 
+from grace_kp.integrations.strands import GraceHooks, responses
 from tests.integrations.scenario import HELPER, Case, Ran
 
 if TYPE_CHECKING:
@@ -53,20 +54,39 @@ class ScriptedModel(Model):
 
 class StrandsDriver:
     framework = "strands"
-    lacks = frozenset({"handoff", "nested"})
+    lacks = frozenset({"handoff"} | (set() if hasattr(Agent, "as_tool") else {"nested"}))
 
-    def agent(self, case: Case, hooks: list[Any]) -> Agent:
+    def agent(self, case: Case, name: str, hooks: list[Any], **more: Any) -> Agent:
+        tools = [tool(each) for each in case.tools_of(name)]
+        if name == "main" and "nested" not in self.lacks:
+            tools.append(self.agent(case, "helper", hooks).as_tool(name=HELPER, description="Help."))
         return Agent(
-            model=ScriptedModel(case, "main"),
-            tools=[tool(each) for each in case.tools_of("main")],
-            session_manager=FileSessionManager(session_id=case.session, storage_dir=str(case.folder / "sessions")),
-            hooks=hooks,
-            callback_handler=None,
+            name=name, model=ScriptedModel(case, name), tools=tools, hooks=hooks, callback_handler=None, **more
         )
 
     def run(
         self, case: Case, grace: gk.Grace | None, gates: Mapping[str, Any], saved: str | None, *, stream: bool
     ) -> Ran:
-        agent = self.agent(case, [])
-        result = agent(case.prompt)
-        return Ran(str(result).strip())
+        hooks = [] if grace is None else [GraceHooks(grace, gates)]
+        sessions = FileSessionManager(session_id=case.session, storage_dir=str(case.folder / "sessions"))
+        agent = self.agent(case, "main", hooks, session_manager=sessions)
+        prompt: Any = case.prompt
+        if agent.messages:
+            last = agent.messages[-1]
+            if (answers := grace and responses(grace, agent)) is not None:
+                prompt = answers
+            elif agent._interrupt_state.activated:
+                return Ran(waiting=True, saved="the session")
+            elif last["role"] == "assistant":
+                return Ran(last["content"][0]["text"])
+            else:
+                prompt = None
+        result = asyncio.run(streamed(agent, prompt)) if stream else agent(prompt)
+        waiting = result.stop_reason == "interrupt"
+        return Ran(None if waiting else str(result).strip(), waiting, "the session" if waiting else None)
+
+
+async def streamed(agent: Agent, prompt: Any) -> Any:
+    async for event in agent.stream_async(prompt):
+        result = event.get("result")
+    return result
