@@ -1,23 +1,20 @@
-"""The plugin for Google ADK: an adapter over live runs, verdicts and claims. An invocation is a run, a tool call a call.
+"""The plugin for Google ADK: an adapter over live runs, verdicts and claims. An invocation is a run.
 
-ADK has hooks before and after a tool, and none around it. The first takes a claim, the second reports it; what the second never hears of
-becomes unknown when the run ends. An exception in a plugin would end the invocation, so none leaves a hook, except where a tool cannot be gated.
+An exception in a plugin ends the invocation, so none leaves a hook, except where a tool cannot be gated.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 import grace_kp as gk
-from grace_kp.gating import PolicySet
+from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
 from grace_kp.record import attempt
 
 try:
@@ -25,7 +22,7 @@ try:
     from google.adk.tools.base_tool import BaseTool
     from google.genai import types
 except ImportError:
-    raise gk.MissingExtra("grace_kp.integrations.adk", "adk") from None
+    raise gk.MissingExtra("grace_kp.integrations.adk", "google-adk") from None
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,29 +30,24 @@ if TYPE_CHECKING:
 FRAMEWORK, CONFIRM, TRANSFER = "google-adk", "adk_request_confirmation", "transfer_to_agent"
 SEEN = frozenset({"function_declarations", "computer_use"})
 """Kinds of tools whose calls come back to ADK. The provider runs all others."""
-_log = logging.getLogger("grace_kp.gate")
 _IN_TOOL: ContextVar[bool] = ContextVar("grace_kp_adk_in_tool", default=False)
 _try = partial(attempt, FRAMEWORK)
 
 
-@dataclass
 class _Invocation:
-    """What the hooks of one invocation share."""
+    """What the hooks of an invocation share: where its run began, whether a tool runs it, when each agent called its model."""
 
-    key: str
-    """The invocation in which the run began: some versions of ADK answer a question in a new one."""
-    nested: bool
-    """Whether a tool runs the invocation in a session of its own, which nobody can resume."""
-    asked: dict[str, tuple[float, str]] = field(default_factory=dict)
-    """When each agent called its model, and the model's name."""
+    def __init__(self, key: str) -> None:
+        self.key, self.is_nested = key, _IN_TOOL.get()
+        self.asked: dict[str, tuple[float, str]] = {}
 
 
 class GracePlugin(BasePlugin):
     """Records the invocations of an app, and gates its tools by the confidence of the run so far. List it last among the plugins.
 
-    A gated call that waits for an inbox pauses the invocation with ADK's tool confirmation, whose payload names the approval. The inbox
-    decides, and `confirmations` builds the message that resumes the invocation then. An earlier `confirmed: true` does not approve the call,
-    which goes on waiting for the inbox; `confirmed: false` cancels the request. A result with a true `error` counts as a failure.
+    A gated call that waits for an inbox pauses the invocation with ADK's tool confirmation. The inbox decides, and `confirmations` builds the
+    message that resumes the invocation then. A confirmation by ADK approves nothing: with `confirmed: true` before the decision, the call
+    goes on waiting; `confirmed: false` cancels the request. A result with a true `error` counts as a failure.
     """
 
     def __init__(
@@ -66,10 +58,10 @@ class GracePlugin(BasePlugin):
         domain: str | None = None,
         name: str = "grace",
     ) -> None:
-        """Gate the named tools.
+        """Gate tools.
 
         Args:
-            grace: the runtime, with its thresholds, reviewer, policies (the stricter floor holds) and store.
+            grace: the runtime; its own policies hold, too.
             gates: policies or floors by tool name or glob, such as `{"send_mail": "confirm", "delete_*": "deny"}`.
             domain: the task domain of the runs; the runtime's when None.
             name: the name of the plugin in ADK.
@@ -79,14 +71,16 @@ class GracePlugin(BasePlugin):
             ValueError: a policy is not usable; the message names it.
         """
         super().__init__(name=name)
-        self._grace, self._policies, self._domain = grace, PolicySet(gates), domain
-        self._actions: dict[str, Any] = {}
+        self._grace, self._domain = grace, domain
+        self._tools = Tools("GracePlugin", grace, gates, failed=_failure)
         self._offered: set[str] = set()
-        self._warned: set[str] = set()
         self._invocations: WeakKeyDictionary[Any, _Invocation] = WeakKeyDictionary()
+        self._open_calls: WeakKeyDictionary[Any, OpenCall] = WeakKeyDictionary()
         self._unsettled: set[tuple[str, str]] = set()
         """Resumed calls without a decision. Their answers are taken back, so that they can be resumed again."""
-        self._begun: WeakKeyDictionary[Any, tuple[Any, ...]] = WeakKeyDictionary()
+
+    def _run(self, context: Any) -> Any:
+        return self._grace.live_run(FRAMEWORK, context.invocation_id)
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
         """Open the run of the invocation, or continue the one whose question it answers."""
@@ -96,6 +90,7 @@ class GracePlugin(BasePlugin):
         session, events = context.session, context.session.events
         asked = {call.id: event.invocation_id for event in events for call in event.get_function_calls()}
         answers = events[-1].get_function_responses() if events else ()
+        # Some versions of ADK answer a question in a new invocation.
         key = next((asked[each.id] for each in answers if each.id in asked), context.invocation_id)
         agent = getattr(context.agent, "root_agent", None)
         run = self._grace.open_run(
@@ -108,35 +103,27 @@ class GracePlugin(BasePlugin):
             domain=self._domain,
             resume=key if any(each.invocation_id == key and each.author != "user" for each in events) else None,
         )
-        self._invocations[run] = _Invocation(key, _IN_TOOL.get())
+        self._invocations[run] = _Invocation(key)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         """Close the run, or suspend it where one of its questions is open."""
-        await self._end(invocation_context, self._close)
-
-    async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
-        """Record that the invocation failed."""
-        await self._end(invocation_context, lambda run, _: run.fail(error))
-
-    async def _end(self, context: Any, end: Any) -> None:
-        if (run := self._grace.live_run(FRAMEWORK, context.invocation_id)) is not None:
-            await asyncio.to_thread(_try, partial(end, run, context))
+        if (run := self._run(invocation_context)) is not None:
+            await asyncio.to_thread(_try, partial(self._close, run, invocation_context))
 
     def _close(self, run: Any, context: Any) -> None:
-        events, kept = context.session.events, self._invocations[run]
-        mine = {kept.key, context.invocation_id}
-        if waiting := [event.invocation_id for event, _ in _open_questions(events).values() if event.invocation_id in mine]:
+        events, mine = context.session.events, {self._invocations[run].key, context.invocation_id}
+        asked_in = [event.invocation_id for event, _ in _open_questions(events).values()]
+        if waiting := [each for each in asked_in if each in mine]:
             run.suspend(waiting[-1])
             return
-        for stated, near in self._policies.unmatched(self._offered).items():
-            self._warn(f"GracePlugin(gates=...): no tool offered so far is called {stated!r} (nearest: {near})")
+        self._tools.warn_of_unmatched(self._offered)
         texts = (_text(each.content) for each in reversed(events) if each.invocation_id == context.invocation_id)
         run.close(next(filter(None, texts), None))
 
-    def _warn(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            _log.warning("%s", text)
+    async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
+        """Record that the invocation failed."""
+        if (run := self._run(invocation_context)) is not None:
+            await asyncio.to_thread(_try, partial(run.fail, error))
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Note when the model is called, and which tools it is offered.
@@ -147,12 +134,11 @@ class GracePlugin(BasePlugin):
         self._offered.update(llm_request.tools_dict)
         tools = [each for each in llm_request.config.tools or () if isinstance(each, types.Tool)]
         for kind in {kind for tool in tools for kind, value in tool if value is not None} - SEEN:
-            if self._action(kind).gated:
-                raise gk.GateError(f"GracePlugin cannot gate {kind!r}: its calls never reach ADK; remove the tool or the gate")
-            self._warn(f"GracePlugin neither records nor gates {kind}: its calls never reach ADK")
-        run = self._grace.live_run(FRAMEWORK, callback_context.invocation_id)
-        if run in self._invocations:
-            self._invocations[run].asked[callback_context.agent_name] = time.time(), llm_request.model or "model"
+            if self._tools.action(kind).gated:
+                raise gk.GateError(f"GracePlugin cannot gate {kind!r}: the provider runs it; remove the tool or the gate")
+            self._tools.warn(f"GracePlugin neither records nor gates {kind}: the provider runs it")
+        if (kept := self._invocations.get(self._run(callback_context))) is not None:
+            kept.asked[callback_context.agent_name] = time.time(), llm_request.model or "model"
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         """Record the call of the model, once its response is complete."""
@@ -164,26 +150,18 @@ class GracePlugin(BasePlugin):
         _try(partial(self._record_model, callback_context, None, error))
 
     def _record_model(self, context: Any, response: Any, error: Exception | str | None) -> None:
-        run = self._grace.live_run(FRAMEWORK, context.invocation_id)
-        if run is None:
+        if (run := self._run(context)) is None:
             return
         started, model = self._invocations[run].asked.pop(context.agent_name, (None, "model"))
         counts = getattr(response, "usage_metadata", None)
-        read = {kind: getattr(counts, f"{kind}_token_count", None) or 0 for kind in ("prompt", "candidates", "thoughts")}
+        kinds = {"prompt": "input_tokens", "candidates": "output_tokens", "thoughts": "thought_tokens"}
         run.model_call(
             getattr(response, "model_version", None) or model,
             text=_text(getattr(response, "content", None)),
-            usage=counts and {"input_tokens": read["prompt"], "output_tokens": read["candidates"] + read["thoughts"]},
+            usage={ours: getattr(counts, f"{kind}_token_count", None) for kind, ours in kinds.items()},
             error=error,
             started=started,
         )
-
-    def _action(self, name: str, tool: BaseTool | None = None) -> Any:
-        if name not in self._actions:
-            policy = self._policies.stated_for(name, lambda: self._offered)
-            schema = None if tool is None else _try(partial(_schema, tool))
-            self._actions[name] = self._grace.action(name, schema=schema, policy=policy, failed=_failure)
-        return self._actions[name]
 
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any
@@ -191,56 +169,51 @@ class GracePlugin(BasePlugin):
         """Let an ungated call pass. Decide on a gated one, and answer it in place of its tool unless it runs."""
         if type(tool) is BaseTool:
             return None  # ADK's stand-in for a tool that does not exist
-        run, claim, call, block = self._grace.live_run(FRAMEWORK, tool_context.invocation_id), None, None, None
+        run, answer, claim = self._run(tool_context), None, None
         try:
-            if (action := self._action(tool.name, tool)).gated:
+            action = self._tools.action(tool.name, partial(_schema, tool))
+            if action.gated:
                 answer, claim = await self._decide(action, run, tool, tool_args, tool_context)
-                if claim is None:
-                    return answer
         except Exception as error:  # noqa: BLE001 — whatever breaks, the tool must not run
-            _log.warning("the gate of %s failed: %r", tool.name, error)
             self._leave_open(tool_context)
-            return {"error": f"The gate of `{tool.name}` failed ({type(error).__name__}). Not run; do not call it again."}
-        if run is not None and tool.name != TRANSFER:
-            call = _try(partial(run.open_tool, action, tool_args))
-            block = call and _try(call.current)
-            _try(lambda: block and block.__enter__())
-        self._begun[tool_context] = claim, call, block, _IN_TOOL.set(True)
-        return None
+            answer = {"error": refusal_after(error, tool.name)}
+        if answer is None:
+            self._open_calls[tool_context] = OpenCall(None if tool.name == TRANSFER else run, action, tool_args, claim)
+            _IN_TOOL.set(True)
+        return answer
 
     async def _decide(self, action: Any, run: Any, tool: BaseTool, arguments: dict[str, Any], context: Any) -> Any:
-        """Return what answers the call, or the claim under which it runs."""
+        """Return what answers the call, or None and the claim under which it runs."""
         session, call_id, confirmation = context.session, context.function_call_id, context.tool_confirmation
         asked = (each.id for each in reversed(session.events) if call_id in {c.id for c in each.get_function_calls()})
         place = FRAMEWORK, _session(session), next(asked, None), call_id  # the same when the call comes again
         declined = confirmation is not None and not confirmation.confirmed
-        can_pause = not (run in self._invocations and self._invocations[run].nested)
+        # Nobody can resume the session of an agent that a tool runs.
+        can_pause = run not in self._invocations or not self._invocations[run].is_nested
         wait = False if action.pauses and can_pause else None
-        verdict = await action.adecide(arguments, call_id=place, run=run, wait=wait)
+        verdict, claim = await action.adecide(arguments, call_id=place, run=run, wait=wait), None
         if verdict.waits and declined:
             by = f"{FRAMEWORK}:{session.user_id}"
             verdict = await verdict.aanswer(gk.InterventionResponse(gk.InterventionAction.CANCEL, reviewer=by))
-        if verdict.waits or (
-            verdict.runs and confirmation is None and await tool.check_require_confirmation(arguments, context)
-        ):
+        asks_itself = verdict.runs and confirmation is None and await tool.check_require_confirmation(arguments, context)
+        if verdict.waits or asks_itself:
+            self._leave_open(context)
             if confirmation is None and can_pause:
                 payload = {"approval": verdict.approval.id} if verdict.waits and verdict.approval else None
                 context.request_confirmation(hint=verdict.message or None, payload=payload)
                 context.actions.skip_summarization = True
-            self._leave_open(context)
             return {"status": verdict.message or f"`{action.name}` waits for a confirmation."}, None
         if verdict.runs and declined:
             return {"error": f"`{action.name}` was declined. Not run; do not call it again."}, None
-        claim = None
         if verdict.runs:
             arguments.clear()  # an edit may have removed one
             arguments.update(verdict.arguments)
             claim = await verdict.abegin(arguments)
             if claim.started:
                 return None, claim
-        said = claim or verdict
-        if verdict.outcome == "not_asked" or (claim and isinstance(claim.error.__cause__, gk.StoreError)):
+        if verdict.outcome == "not_asked" or may_be_claimed_later(verdict, claim):
             self._leave_open(context)
+        said = claim or verdict
         if said.has_result:
             return said.result if isinstance(said.result, dict) else {"result": said.result}, None
         return {"result" if verdict.outcome == "answered" else "error": said.message}, None
@@ -250,7 +223,7 @@ class GracePlugin(BasePlugin):
             self._unsettled.add((context.invocation_id, context.function_call_id))
 
     async def on_event_callback(self, *, event: Any, **_: Any) -> Any:
-        """Take back the answers of resumed calls that still wait, so that their confirmation can be given again."""
+        """Take back the answers of resumed calls that are not settled, so that their confirmation can be given again."""
         parts = (event.content and event.content.parts) or ()
         given = [each.function_response and (event.invocation_id, each.function_response.id) for each in parts]
         if event.author == "user" or self._unsettled.isdisjoint(given):
@@ -262,25 +235,22 @@ class GracePlugin(BasePlugin):
     async def after_tool_callback(self, *, tool_context: Any, result: Any, **_: Any) -> None:
         """Record the result, and report it to the claim."""
         actions = tool_context.actions
-        if actions.transfer_to_agent and (run := self._grace.live_run(FRAMEWORK, tool_context.invocation_id)) is not None:
+        if actions.transfer_to_agent and (run := self._run(tool_context)) is not None:
             _try(partial(run.handoff, actions.transfer_to_agent, source=tool_context.agent_name))
-        is_asking = tool_context.function_call_id in (actions.requested_tool_confirmations or ())
-        await self._report(tool_context, "unknown" if is_asking else "done", "drop" if is_asking else "close", result)
+        if tool_context.function_call_id in (actions.requested_tool_confirmations or ()):
+            await self._report(tool_context, "unknown")  # the tool stopped to ask, and what it did until then is not known
+        else:
+            await self._report(tool_context, "done", result)
 
     async def on_tool_error_callback(self, *, tool_context: Any, error: BaseException, **_: Any) -> None:
-        """Record that the tool raised or was cancelled, and report it to the claim."""
-        await self._report(tool_context, "failed" if isinstance(error, Exception) else "unknown", "fail", error)
+        """Record that the tool raised, or was cancelled, and report it to the claim."""
+        await self._report(tool_context, *(("failed", error) if isinstance(error, Exception) else ("unknown",)))
 
-    async def _report(self, context: Any, outcome: str, ending: str, value: object) -> None:
-        claim, call, block, _ = self._begun.pop(context, (None, None, None, None))
-        _try(lambda: block and block.__exit__(None, None, None))
-        _IN_TOOL.set(False)
-        _try(lambda: call and getattr(call, ending)(*(() if ending == "drop" else (value,))))
-        try:
-            if claim is not None:
-                await getattr(claim, f"a{outcome}")(*(() if outcome == "unknown" else (value,)))
-        except Exception as error:  # noqa: BLE001 — the result is the agent's; the claim becomes unknown with its run
-            _log.warning("the outcome of a gated call could not be kept: %r", error)
+    async def _report(self, context: Any, *outcome: Any) -> None:
+        if (call := self._open_calls.pop(context, None)) is not None:
+            _IN_TOOL.set(False)
+            call.leave()
+            await asyncio.to_thread(call.report, *outcome)
 
 
 def confirmations(grace: gk.Grace, session: Any) -> types.Content | None:
@@ -294,10 +264,10 @@ def confirmations(grace: gk.Grace, session: Any) -> types.Content | None:
     """
     asked = [question for _, question in _open_questions(session.events).values()]
     waiting = {each.id: (each.args["toolConfirmation"].get("payload") or {}).get("approval") for each in asked}
-    approvals = [grace.approvals.get(each) for each in waiting.values() if each is not None]
-    if not approvals or any(each.state == gk.ApprovalState.PENDING for each in approvals):
+    approvals = {each: grace.approvals.get(approval) for each, approval in waiting.items() if approval}
+    if not approvals or any(each.state == gk.ApprovalState.PENDING for each in approvals.values()):
         return None
-    answers = [types.FunctionResponse(id=each, name=CONFIRM, response={"confirmed": True}) for each, of in waiting.items() if of]
+    answers = [types.FunctionResponse(id=each, name=CONFIRM, response={"confirmed": True}) for each in approvals]
     return types.Content(role="user", parts=[types.Part(function_response=each) for each in answers])
 
 
@@ -305,9 +275,8 @@ def _open_questions(events: Sequence[Any]) -> dict[str, tuple[Any, Any]]:
     """Return ADK's questions about calls that have no result yet, each with its event, by the id of the call."""
     found: dict[str, tuple[Any, Any]] = {}
     for event in events:
-        found.update({
-            each.args["originalFunctionCall"]["id"]: (event, each) for each in event.get_function_calls() if each.name == CONFIRM
-        })  # fmt: skip
+        questions = [each for each in event.get_function_calls() if each.name == CONFIRM]
+        found.update({each.args["originalFunctionCall"]["id"]: (event, each) for each in questions})
         for answer in event.get_function_responses() if event.author != "user" else ():
             if answer.id not in (event.actions.requested_tool_confirmations or ()):
                 found.pop(answer.id, None)
