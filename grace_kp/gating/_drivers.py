@@ -324,6 +324,24 @@ def _outcome_of(step: EngineStep, error: BaseException, engine: Steps[Any]) -> t
     return (engine.send, Raised(error)) if isinstance(step, RunAction) else (engine.throw, error)
 
 
+def until_action(engine: Steps[T], answer: object = None) -> Steps[T | RunAction]:
+    """Perform the engine's steps until the action is to run, or to the end."""
+    advance: Callable[[Any], Any] = engine.send
+    while True:
+        try:
+            step = advance(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        if isinstance(step, RunAction):
+            return step
+        try:
+            answer = yield step
+            advance = engine.send
+        except BaseException as error:  # noqa: BLE001 — the engine raises it, after it has stated it
+            advance, answer = engine.throw, error
+
+
 def attempt(engine: Steps[T]) -> Steps[T | Exception]:
     """Return what an engine returns or raises, for callers that phrase a refusal or a failure themselves."""
     try:

@@ -156,11 +156,11 @@ def decide_first(case: GatedCall) -> Steps[None]:
 
 def _decision(case: GatedCall) -> Steps[Decision]:
     """Decide on the level, or look up the decision where the program around is run again."""
-    if (made := case.decided) is not None:
+    if (decided := case.decided) is not None:
         case.decided = None
-        if isinstance(made, Exception):
-            raise made
-        return made
+        if isinstance(decided, Exception):
+            raise decided
+        return decided
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
     case.ledger_entry = None  # not a request whose reviewer wanted a new decision

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from time import time_ns
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.errors import ActionCancelled, ActionOutcomeUnknown
 from grace_kp.gating._decision import FACTS
 from grace_kp.gating._request import new_request_id
 from grace_kp.gating._view import flat, view
-from grace_kp.record import HOST
+from grace_kp.record import HOST, current_run, instant
 from grace_kp.trace import MAX_TEXT, error_text, render, to_text
 
 if TYPE_CHECKING:
@@ -146,10 +147,12 @@ def _missing(value: object, rendered: object) -> int:
 class GateEntry:
     """The entry of one gated call in its trace. Its run holds `fields`, which are filled in until the action has ended."""
 
-    __slots__ = ("fields",)
+    __slots__ = ("_clock", "fields")
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.fields = fields
+        run = current_run()
+        self._clock = time_ns if run is None else run.owner.wall_clock
 
     @classmethod
     def new(
@@ -161,7 +164,9 @@ class GateEntry:
             fields["sealed"] = list(sealed)
         fields.update(action=action, outcome=UNDECIDED)
         fields.update(recorded_arguments(arguments))
-        return cls(fields)
+        entry = cls(fields)
+        fields["asked_at"] = instant(entry._clock())
+        return entry
 
     @property
     def was_answered(self) -> bool:
@@ -210,11 +215,16 @@ class GateEntry:
         """State what happened, unless the call's execution has ended before."""
         if self.fields["outcome"] in _ENDED:
             return
-        self.fields["outcome"] = outcome
+        self._settle(outcome)
         if problem:
             self.fields["problem"] = problem
         if error:
             self.fields["error"] = error
+
+    def _settle(self, outcome: str) -> None:
+        self.fields["outcome"] = outcome
+        if outcome not in {UNDECIDED, WAITING}:
+            self.fields.setdefault("decided_at", instant(self._clock()))
 
     def refusal(
         self,
@@ -238,7 +248,7 @@ class GateEntry:
 
     def state_start(self, replaced: Mapping[str, Any] | None) -> None:
         """State that the action begins, for the first time or again after a failure; a process that dies now leaves this outcome."""
-        self.fields["outcome"] = RUNNING
+        self._settle(RUNNING)
         self.fields.pop("error", None)  # of an attempt that failed
         if replaced is not None:
             self.fields.update(recorded_arguments(replaced, executed=True))

@@ -23,7 +23,7 @@ from grace_kp.errors import (
 )
 from grace_kp.gating._call import json_copy
 from grace_kp.gating._case import Consent
-from grace_kp.gating._drivers import Failed, RunAction, Work, drive, drive_async
+from grace_kp.gating._drivers import Failed, RunAction, Work, attempt, drive, drive_async, until_action
 from grace_kp.gating._engine import FunctionCall, consent_to, decide_first, execution
 from grace_kp.gating._inquiry import Inquiry
 from grace_kp.gating._ledger import DONE, LedgerEntry
@@ -208,13 +208,13 @@ class Verdict:
             GateError: the verdict does not let the call run.
         """
         claim = Claim(self, self._execution(arguments))
-        claim._take(drive(_until_action(claim._engine)))
+        claim._take(drive(until_action(claim._engine)))
         return claim
 
     async def abegin(self, arguments: Mapping[str, Any] | None = None) -> Claim:
         """`begin` without blocking the event loop."""
         claim = Claim(self, self._execution(arguments))
-        claim._take(await drive_async(_until_action(claim._engine)))
+        claim._take(await drive_async(until_action(claim._engine)))
         return claim
 
     def _execution(self, arguments: Mapping[str, Any] | None) -> CallExecution:
@@ -313,24 +313,6 @@ class CallExecution(FunctionCall):
         return super().settle_outcome(outcome)
 
 
-def _until_action(engine: Steps[Outcome], answer: object = None) -> Steps[Outcome | RunAction]:
-    """Perform the engine's steps until the action is to run, or to the end."""
-    advance: Callable[[Any], Any] = engine.send
-    while True:
-        try:
-            step = advance(answer)
-        except StopIteration as stop:
-            outcome: Outcome = stop.value
-            return outcome
-        if isinstance(step, RunAction):
-            return step
-        try:
-            answer = yield step
-            advance = engine.send
-        except BaseException as error:  # noqa: BLE001 — the engine raises it, after it has stated it
-            advance, answer = engine.throw, error
-
-
 class Claim:
     """The right to run one call once. Report how the call ended; what is open when its run ends counts as unknown.
 
@@ -343,7 +325,7 @@ class Claim:
         self._verdict, self._call = verdict, call
         self._engine = execution(call)
         self._lock = threading.Lock()
-        self.started, self.has_result = False, False
+        self.started = self.has_result = self._is_open = False
         self.result: Any = None
         self.message = ""
         self.error: Exception | None = None
@@ -352,11 +334,11 @@ class Claim:
     def _take(self, outcome: Outcome | RunAction) -> None:
         if isinstance(outcome, RunAction):
             self.key = idempotency_key_of(outcome.operation)
-            self.started = True
+            self.started = self._is_open = True
             self._verdict._claims.add(self)
         elif isinstance(outcome, RanBefore):
-            told = told_of(outcome.earlier, self._verdict.action)
-            self.result, self.has_result, self.message, self.error = told
+            stated = describe_earlier(outcome.earlier, self._verdict.action)
+            self.result, self.has_result, self.message, self.error = stated
         elif isinstance(outcome, NotRun):
             self.error = ActionCancelled(outcome.problem)
             self.error.__cause__ = outcome.error
@@ -398,17 +380,18 @@ class Claim:
 
     def _ending(self, outcome: Returned | Raised) -> Steps[object]:
         with self._lock:
-            if not self.started or self not in self._verdict._claims:
+            if not self._is_open:
                 raise GateError(f"the claim of {self._verdict.action} has ended, or was never begun")
-            self._verdict._claims.discard(self)
-        return (yield from _until_action(self._engine, outcome))
+            self._is_open = False
+        self._verdict._claims.discard(self)
+        return (yield from until_action(self._engine, outcome))
 
 
 def _raised(error: BaseException | str) -> Raised:
     return Raised(ReportedFailure(error) if isinstance(error, str) else error)
 
 
-def told_of(earlier: EarlierRun, action: str) -> tuple[Any, bool, str, Exception | None]:
+def describe_earlier(earlier: EarlierRun, action: str) -> tuple[Any, bool, str, Exception | None]:
     """Return the result of an earlier execution, whether it was kept, what to tell the model, and what a gated function would raise."""
     described = earlier.describe(action)
     if earlier.state == DONE and earlier.has_result:
@@ -436,17 +419,13 @@ def decide_all(cases: Sequence[GatedCall], stated: Sequence[dict[str, Any]]) -> 
 
 
 def _decide(case: GatedCall, stated: dict[str, Any]) -> Steps[Verdict]:
-    consent: Consent | Exception
-    try:
-        consent = yield from consent_to(case)
-        if consent.bound is not None:
-            earlier = yield Work(lambda: _earlier_run(case))
-            if isinstance(earlier, Failed):
-                raise earlier.error
-            if earlier is not None:
-                return _ran_before(case, stated, earlier)
-    except Exception as error:  # noqa: BLE001 — a refusal and a failed gate are values alike
-        consent = error
+    consent = yield from attempt(consent_to(case))
+    if isinstance(consent, Consent) and consent.bound is not None:
+        earlier = yield Work(lambda: _earlier_run(case))
+        if isinstance(earlier, Failed):
+            consent = earlier.error
+        elif earlier is not None:
+            return _ran_before(case, stated, earlier)
     verdict = Verdict(case, stated)
     if isinstance(consent, Consent):
         verdict._consent = consent
@@ -468,7 +447,7 @@ def _ran_before(case: GatedCall, stated: dict[str, Any], earlier: EarlierRun) ->
     verdict = Verdict(case, stated)
     case.entry.state(earlier.outcome)
     verdict.outcome = "unknown" if earlier.outcome == "running_before" else "ran_before"
-    verdict.result, verdict.has_result, verdict.message, verdict.error = told_of(earlier, case.action)
+    verdict.result, verdict.has_result, verdict.message, verdict.error = describe_earlier(earlier, case.action)
     return verdict
 
 
@@ -508,4 +487,9 @@ def _outcome_of(error: Exception) -> str:
         return "timed_out"
     if isinstance(error, ActionRedirected):
         return "answered"
-    return "rejected" if isinstance(error, ActionCancelled) and error.response is not None else "not_asked"
+    return "rejected" if isinstance(error, ActionCancelled) and _is_answer(error.response) else "not_asked"
+
+
+def _is_answer(response: InterventionResponse | None) -> bool:
+    """Return whether a reviewer gave the response, and not the gate in its place."""
+    return response is not None and response.reviewer is not None

@@ -34,6 +34,7 @@ from grace_kp.record._run import (
     Run,
     current_run,
     find_frame,
+    instant,
     new_trace_id,
 )
 from grace_kp.record._sight import UNREAD as UNREAD_RUN
@@ -50,7 +51,7 @@ __all__ = [
     "NOT_CAPTURED", "OPERATIONS", "PICKLED", "RETRIEVER", "SCOPE", "SEALED", "SUSPENDED", "TOOL", "TOOL_ERROR",
     "TROUBLES", "UNREAD_RUN", "Call", "Conversations", "Documents", "Framework", "Listener", "ModelCall", "Pause",
     "Recorder", "Run", "RunBlock", "Signal", "Spec", "argument_check", "attempt", "call_alone", "call_in",
-    "current_run", "decorate", "facts_of", "find_frame", "finish_late", "fitting", "gaps_of", "history_of",
+    "current_run", "decorate", "facts_of", "find_frame", "finish_late", "fitting", "gaps_of", "history_of", "instant",
     "instrument_threads", "keep_events", "keep_evidence", "keep_refusal", "kept_refusal", "material_of", "nearest",
     "new_trace_id", "node_of", "note", "open_run", "propagate", "register", "reported_failure", "reseal", "root_of",
     "seal", "shielded", "silent_run", "survey_of", "to_json",

@@ -13,14 +13,13 @@ import copy
 import functools
 import json
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import UNSETTLED, waits
 from grace_kp.record._evidence import lost_evidence, names_in, nearest, root_of
 from grace_kp.record._host import CLOSED, COMPLETED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
-from grace_kp.record._run import NOT_CAPTURED, Call
+from grace_kp.record._run import NOT_CAPTURED, Call, instant
 from grace_kp.record._spec import SEALED, Attributes
 from grace_kp.record._steps import WAITING, StepBuilder
 from grace_kp.trace import (
@@ -48,12 +47,6 @@ OPEN = "open"
 """The status of a run that goes on."""
 _KEPT_METADATA = ("created_at", "framework", "visibility", "privacy_level")
 LOST = "The process ended before the end of this run was stored."
-
-
-def instant(nanoseconds: int) -> str:
-    """Return nanoseconds since the epoch as ISO 8601 in UTC, to the millisecond, ending in Z."""
-    seconds, rest = divmod(nanoseconds // 1_000_000, 1_000)
-    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
 
 
 class Documents:
@@ -380,8 +373,8 @@ REMOVED = "[REDACTED:password]"
 _ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}
 # Fields that quote neither arguments nor a reviewer; every other string of an entry may.
 _STRUCTURE = frozenset((
-    "action", "digest", "evidence_gaps", "executed_digest", "fitted_at", "floor", "id", "level", "mismatches", "mode", "model", "outcome",
-    "policy_version", "profile", "profile_gaps", "reason", "reviewer", "skipped", "to", "tool_call_id",
+    "action", "asked_at", "decided_at", "digest", "evidence_gaps", "executed_digest", "fitted_at", "floor", "id", "level", "mismatches", "mode",
+    "model", "outcome", "policy_version", "profile", "profile_gaps", "reason", "reviewer", "skipped", "to", "tool_call_id",
 ))  # fmt: skip
 _ERRORS = frozenset({"error", "ledger_error", "notify_error"})
 
@@ -447,13 +440,15 @@ def stored_entry(
 def merged_entries(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the entries of both parts of a resumed run, one for each decision.
 
-    The later entry replaces the earlier one. Only an action that ended in the earlier part keeps that outcome when the later part
+    The later entry replaces the earlier one, except for the time when it was asked about. Only an action that ended in the earlier part keeps that outcome when the later part
     states merely that it ran before.
     """
     ended = {entry.get("id") for entry in earlier if entry.get("outcome") not in UNSETTLED}
     new = [entry for entry in later if not (str(entry.get("outcome")).endswith("_before") and entry.get("id") in ended)]
     replaced = {entry["id"] for entry in new if "id" in entry}
-    return [entry for entry in earlier if entry.get("id") not in replaced] + new
+    asked = {entry.get("id"): {"asked_at": entry["asked_at"]} for entry in earlier if "asked_at" in entry}
+    kept = [entry for entry in earlier if entry.get("id") not in replaced]
+    return kept + [{**entry, **asked.get(entry.get("id"), {})} for entry in new]
 
 
 def tag_audits(grace: dict[str, Any]) -> None:

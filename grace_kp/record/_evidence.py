@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import FIRST, PATCHES, TROUBLES
 from grace_kp.record._guard import note
+from grace_kp.record._host import SUSPENDED
 from grace_kp.record._resume import EarlierPart
 from grace_kp.record._run import Call, ModelCall, Note, UserMessage, find_frame
 from grace_kp.record._spec import AGENT
@@ -158,6 +159,7 @@ def kept_refusal(run: Run) -> Any:
 MAX_MATERIAL = 20
 _LONGEST = 4_000
 NOT_FOUND = "what a nested run recorded before this run was suspended cannot be found"
+NOT_CONTINUED = "a nested run that had not ended when this run was suspended has not been continued"
 _NEVER = -(1 << 63)
 _FAILED = frozenset({"error", "cancelled", "exited"})
 
@@ -229,6 +231,8 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
         else:
             has_others |= bool(reading.calls.call_count or reading.undecided)
             lost.update(dict.fromkeys(lost_evidence(other, other.owner)))
+    if _reading_of(root).awaited - _reading_of(root).continued:
+        lost[NOT_CONTINUED] = None
     evidence = _reading_of(root).evidence.snapshot()
     for call, found in searches:  # the trace will have what they find in the end
         evidence.search_finished(found, call.spec.name, STILL_OPEN)
@@ -261,7 +265,7 @@ class Reading:
     """
 
     __slots__ = (
-        "_at", "_begun", "_failures", "_left", "_position", "calls", "evidence", "has_others", "last_error", "lost", "models",
+        "_at", "_begun", "_failures", "_left", "_position", "awaited", "calls", "continued", "evidence", "has_others", "last_error", "lost", "models",
         "steps", "tools", "undecided",
     )  # fmt: skip
 
@@ -279,6 +283,9 @@ class Reading:
         self.evidence = RunEvidence() if evidence is None else evidence
         self.calls = RunEvidence()
         """The calls of this run and of the runs nested in it that have ended, without what searches found."""
+        self.awaited: set[object] = set()
+        """Of the outermost run: ids of nested runs that had not ended when their runs were suspended, and of those continued so far."""
+        self.continued: set[object] = set()
         self.last_error: tuple[str, str] | None = None
         """The last error that counts as a failure."""
         self.lost: dict[str, None] = {}
@@ -311,7 +318,9 @@ class Reading:
         if self._at == _NEVER:
             self._at = run.start
             if run.earlier is not None:
-                self._take_earlier(run.earlier, run.earlier_nested or {}, is_outermost=run.via is None)
+                root = _reading_of(root_of(run))
+                root.continued.add(run.earlier["id"])
+                root.awaited |= self._take_earlier(run.earlier, run.earlier_nested or {}, is_outermost=run.via is None)
         if self._left:
             left, self._left = self._left, []
             for other in left:
@@ -426,8 +435,8 @@ class Reading:
 
     def _take_earlier(
         self, document: dict[str, Any], nested: Mapping[str, list[dict[str, Any] | None]], *, is_outermost: bool
-    ) -> None:
-        """Add the evidence from before this run was resumed, with that of the runs nested in it that had ended."""
+    ) -> set[object]:
+        """Add the evidence from before this run was resumed, with that of its nested runs that had ended; return the ids of the others."""
         from grace_kp.confidence import BEFORE, PER_STEP, evidence_of_calls
 
         earlier = EarlierPart(document)
@@ -458,6 +467,7 @@ class Reading:
         for step in earlier.steps:
             if is_outermost and step.get("role") == "user":
                 self.evidence.user_spoke(BEFORE + PER_STEP * step["step_id"])
+        return {call["child"] for call in own if "child" in call and call["status"] in {SUSPENDED, "unfinished"}}
 
     def _merge(self, earlier: RunEvidence) -> None:
         self.evidence.merge(earlier)

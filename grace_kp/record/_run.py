@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import KW_ONLY, dataclass
+from datetime import UTC, datetime
 from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -44,6 +45,12 @@ def new_trace_id() -> str:
     # Not from a pool of random bytes, which would repeat in a fork or in a copy of the virtual machine.
     text = os.urandom(16).hex()
     return f"kp:trace:{text[:8]}-{text[8:12]}-4{text[13:16]}-{_VARIANT[text[16]]}{text[17:20]}-{text[20:]}"
+
+
+def instant(nanoseconds: int) -> str:
+    """Return nanoseconds since the epoch as ISO 8601 in UTC, to the millisecond, ending in Z."""
+    seconds, rest = divmod(nanoseconds // 1_000_000, 1_000)
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
 
 
 @dataclass(frozen=True, slots=True)

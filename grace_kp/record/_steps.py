@@ -44,7 +44,7 @@ class StepBuilder:
     """
 
     __slots__ = (
-        "_failures", "_index", "_position", "_reported_decisions", "_reported_steps", "_run", "_searches", "_tools", "_touched",
+        "_failures", "_index", "_position", "_reported_decisions", "_reported_steps", "_run", "_searches", "_start", "_tools", "_touched",
         "calls", "hit_texts", "journaled", "journaled_changes", "model_calls", "nested", "places", "redactor",
         "steps",
     )  # fmt: skip
@@ -60,6 +60,7 @@ class StepBuilder:
         self.hit_texts: list[str] = []
         """Texts of search results, without secrets; not part of the trace."""
         self._run: Run | None = run
+        self._start = run.start
         self.redactor = Redactor(identifiers=identifiers)
         """Removes secrets from the steps, and counts them."""
         self._position = 0
@@ -107,7 +108,7 @@ class StepBuilder:
             self._add_call(event)
         elif isinstance(event, Note):
             self._recover()
-            self._add_thought(event, {"role": "user"} if type(event) is UserMessage else {})
+            self._add_thought(event, event.at, {"role": "user"} if type(event) is UserMessage else {})
         elif isinstance(event, ModelCall):
             self._add_model_call(event)
 
@@ -219,20 +220,21 @@ class StepBuilder:
         """Return the numbers of the steps that belong to these places."""
         return [number for number, place in self.places.items() if place in places]
 
-    def _add_thought(self, event: Note | ModelCall, fields: dict[str, Any]) -> dict[str, Any]:
-        step = self._add("thought", content=self._clean(event.text), **fields)
+    def _add_thought(self, event: Note | ModelCall, at: int, fields: dict[str, Any]) -> dict[str, Any]:
+        step = self._add("thought", content=self._clean(event.text), started_ms=_ms(at - self._start), **fields)
         if event.place is not None:
             self.places[step["step_id"]] = event.place
         return step
 
     def _add_model_call(self, call: ModelCall) -> None:
         latency = _ms(call.end - call.start)
-        entry: dict[str, Any] = {"model": self._clean(call.model), "status": call.status, "latency_ms": latency}
+        entry: dict[str, Any] = {"model": self._clean(call.model), "status": call.status}
+        entry.update(started_ms=_ms(call.start - self._start), latency_ms=latency)
         if call.usage:
             entry.update(call.usage)
         self._recover()
         if call.text.strip():
-            entry["step"] = self._add_thought(call, {"latency_ms": latency})["step_id"]
+            entry["step"] = self._add_thought(call, call.start, {"latency_ms": latency})["step_id"]
         if call.error is not None:
             kind, message = call.error
             entry["error"] = {"type": self._clean(kind), "message": self._clean(message)}

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._pipeline import Hook, Pipeline
     from grace_kp.runtime._promise import PromiseWatch
     from grace_kp.runtime._scoring import TraceScorers
-    from grace_kp.runtime._seam import Action
+    from grace_kp.runtime._seam import Action, GateTable
     from grace_kp.runtime._writer import Writer
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
@@ -392,6 +392,19 @@ class Grace(Front, Resident):
             del self._actions[next(iter(self._actions))]
         return action
 
+    def tool_gates(self, gates: Mapping[str, Policy | str] | None, title: str) -> GateTable:
+        """Return the gates of an adapter by tool: policies or floors by name or glob, such as `{"pay": "confirm"}`.
+
+        `action(tool, schema)` of it is the action of a tool, and `title` names the adapter in warnings.
+
+        Raises:
+            ValueError: a policy cannot be used, or its name can match no tool; the message names it.
+            TypeError: `gates` is not a mapping.
+        """
+        from grace_kp.runtime._seam import GateTable
+
+        return GateTable(self, gates, title)
+
     def feedback(
         self,
         trace_id: str,
@@ -513,23 +526,12 @@ class Grace(Front, Resident):
             inside: the live run or call that it is nested in; the current run, if any, when None.
             started: when it began: an aware datetime, or seconds since the epoch; now when None.
         """
-        return self._live_runs().open(
-            objective,
-            name=name,
-            framework=framework,
-            run_id=id,
-            session=session,
-            user=user,
-            domain=domain,
-            attributes={"tags": tags, "metadata": metadata},
-            resume=resume,
-            inside=inside,
-            started=started,
-        )
+        stated = {"domain": domain, "session": session, "user": user, "tags": tags, "metadata": metadata}
+        return self._live_runs().open(objective, name, framework, id, resume, inside, started, stated)
 
     def live_run(self, framework: str, id: str | int) -> LiveRun | None:  # noqa: A002 — the public name
         """Return the open run with this id of the framework, see `open_run`; None without one. Of several, the latest."""
-        return None if self._made_live is None else self._made_live.get(framework, id)
+        return None if self._made_live is None else self._made_live.by_id.get((framework, str(id)))
 
     def _live_runs(self) -> LiveRuns:
         if self._made_live is None:

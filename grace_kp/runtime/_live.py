@@ -1,16 +1,13 @@
 """Runs and calls that an adapter opens and ends itself, for frameworks that call hooks instead of functions.
 
-A `LiveRun` is a recorded run with the calls of its program in it. Whatever it records fails open. It also knows the claims of gated calls that
-have begun: those that are open when it ends become unknown, because nobody will report their results.
+Recording them fails open. A live run also knows the claims of gated calls that have begun: those that are open when it ends become unknown,
+because nobody will report their results.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
-import math
-import re
 import threading
 from collections import OrderedDict
 from dataclasses import replace
@@ -40,93 +37,71 @@ from grace_kp.record import (
     shielded,
     silent_run,
 )
-from grace_kp.trace import cut, render, render_text
+from grace_kp.trace import render, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from contextvars import Token
-    from types import TracebackType
 
     from grace_kp.confidence import Scores
-    from grace_kp.gating import Verdict
-    from grace_kp.record import Call as ToolCall
-    from grace_kp.record import Recorder, Run
+    from grace_kp.record import Call, Run
     from grace_kp.runtime._grace import Grace
-    from grace_kp.runtime._seam import Call
     from grace_kp.trace import ReasoningTrace
 
-    Frame = ToolCall | Run
+    Frame = Call | Run
     Instant = datetime | float | None
+    Who = tuple[str, str, str | None, str | None, str | None]
 
 MAX_OPEN = 10_000
-"""Live runs that are open at once; the oldest one beyond it is closed as interrupted."""
+"""Live runs that are open at once; beyond it the oldest is closed as interrupted."""
 MAX_SUSPENDED = 256
-"""Suspended runs that this process holds; the others are read from the store."""
+"""Suspended runs that this process holds; others are read from the store."""
 MAX_SPECS, MAX_NAME, MAX_OBJECTIVE, MAX_SEALED = 1_024, 200, 2_000, 200_000
 OVERFLOW = f"closed as interrupted, because more than {MAX_OPEN:,} runs were open"
 DEFAULT = "grace_kp"
-_FRAMEWORK = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")
-_TAKEN = frozenset((
-    "awaits", "calls", "children", "confidence", "decisions", "error", "feedback", "imported", "judgements", "metadata", "name", "node", "parent",
-    "pending", "repeated", "repeats", "resumed", "scores", "session", "source", "status", "tags", "usage", "user", "value",
-))  # fmt: skip
-"""Fields of traces, which cannot be names of frameworks."""
+LAST = 1e11
+"""Seconds since the epoch that are certainly no time."""
 
 
 class Current:
-    """Makes a run or call current while a block runs. Leaving it never raises, in whichever context that happens."""
+    """Makes a run or call current while a block runs. Leaving the block raises nothing, in whichever context and order that happens."""
 
-    __slots__ = ("_before", "_entered", "_frame", "_token")
+    __slots__ = ("_before", "_entered", "_frame")
 
     def __init__(self, frame: Frame, entered: Any) -> None:
-        self._frame, self._entered = frame, entered
-        self._before: Frame | None = None
-        self._token: Token[Any] | None = None
+        self._frame, self._entered, self._before = frame, entered, None
 
     def __enter__(self) -> Any:
         self._before = CURRENT.get()
-        self._token = CURRENT.set(self._frame)
+        CURRENT.set(self._frame)
         return self._entered
 
     def __exit__(self, *_: object) -> None:
-        token, self._token = self._token, None
-        if token is None:
-            return
-        try:
-            CURRENT.reset(token)
-        except ValueError:  # left in another context, which may be a copy of the one that was entered
-            if CURRENT.get() is self._frame:
-                CURRENT.set(self._before)
+        if CURRENT.get() is self._frame:  # also in a copy of the context that was entered; no token would do there
+            CURRENT.set(self._before)
 
 
 class LiveRun:
-    """A run that an adapter opens and ends itself; see `Grace.open_run`.
+    """A run that an adapter opens with `Grace.open_run` and ends itself. `thought`, `user_message`, `instructions`, `update` and `outcome` are those of `Run`.
 
     Attributes:
         run: the recorded run; None where recording is off.
-        frame: the same; without recording, a run that records nothing and lets gates know that.
-        framework, session: as passed to `open_run`, else those of the live run around it.
-        claims: the open claims of gated calls; each becomes unknown when the run ends.
+        frame: the same, else a run that records nothing and lets gates know that.
+        framework, session, user: as passed to `open_run`, else those of the live run around it.
+        claims: open claims of gated calls.
     """
 
     __slots__ = (
-        "__weakref__", "_block", "_place", "_runs", "claims", "domain", "frame", "framework", "name", "run", "session", "user",
+        "__weakref__", "_block", "_runs", "_who", "claims", "domain", "frame", "framework", "instructions", "name", "outcome", "place", "run", "session",
+        "thought", "update", "user", "user_message",
     )  # fmt: skip
 
-    def __init__(self, runs: LiveRuns, run: Run | None, frame: Run, place: tuple[str, str] | None) -> None:
-        self._runs, self._place = runs, place
+    def __init__(self, runs: LiveRuns, run: Run | None, frame: Run, who: Who, place: tuple[str, str] | None) -> None:
+        self._runs, self.place, self.run, self.frame = runs, place, run, frame
+        self.name, self.domain, self.framework, self.session, self.user = self._who = who
         self._block: Current | None = None
-        self.run, self.frame = run, frame
-        self.name = self.domain = ""
-        self.framework: str | None = None
-        self.session: str | None = None
-        self.user: str | None = None
         self.claims: set[Any] = set()
-
-    @property
-    def grace(self) -> Grace:
-        """The runtime that records it."""
-        return self._runs.grace
+        self.thought, self.user_message, self.instructions = frame.thought, frame.user_message, frame.instructions
+        self.update, self.outcome = frame.update, frame.outcome
 
     @property
     def id(self) -> str | None:
@@ -135,62 +110,23 @@ class LiveRun:
 
     @property
     def open(self) -> bool:
-        """Whether it has not ended; False in a forked child, which does not own the runs of its parent."""
-        return self._runs.holds(self)
+        """Whether it has not ended. In a forked child it is not open, because it belongs to the parent."""
+        return self in self._runs.open_runs
 
     @property
     def trace(self) -> ReasoningTrace:
-        """The finished trace, scored.
-
-        Raises:
-            RuntimeError: the run is still open, or its trace was not kept.
-        """
+        """The finished trace, scored; RuntimeError while the run is open, or where its trace was not kept."""
         return self.frame.trace
 
     def current(self) -> Current:
-        """`with run.current():` makes it the current run of this context, so that gates and recorded functions inside belong to it.
-
-        It may be entered several times, in any number of tasks and threads. Leaving it in another context raises nothing.
-        """
+        """`with run.current():` — gates and recorded functions inside belong to this run. It may be entered repeatedly, by many tasks and threads."""
         return Current(self.frame, self)
 
-    def thought(self, text: object) -> None:
-        """Record a thought of the agent as a step."""
-        if self.run is not None:
-            self.run.thought(text)
-
-    def user_message(self, text: object) -> None:
-        """Record that a person wrote something to the agent, as a step; see `Run.user_message`."""
-        if self.run is not None:
-            self.run.user_message(text)
-
-    def instructions(self, text: str) -> None:
-        """State instructions that the author of the program gave the model; see `Run.instructions`. They are not recorded."""
-        if self.run is not None:
-            self.run.instructions(text)
-
-    def update(
-        self,
-        *,
-        tags: Iterable[str] | str | None = None,
-        user: str | None = None,
-        session: str | None = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> None:
-        """State attributes of the trace, to find it by; see `Run.update`. They do not change the identity of the run."""
-        if self.run is not None:
-            self.run.update(tags=tags, user=user, session=session, metadata=metadata)
-
-    def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: object = None) -> None:
-        """State how the run ended; see `Run.outcome`."""
-        if self.run is not None:
-            self.run.outcome(confidence=confidence, success=success, result=result)
-
+    @shielded
     def handoff(self, to: str | Iterable[str], *, source: str | None = None) -> None:
-        """Record as a thought that the agent, or the one named `source`, handed over to one or several others."""
-        if self.run is not None:
-            names = [to] if isinstance(to, str) else list(to)
-            self.run.thought(f"{source[:MAX_NAME]} {HOST.handoff_to(names)}" if source else HOST.handoff_to(names))
+        """Record as a thought that the agent, or the one named `source`, handed over to another or several."""
+        words = HOST.handoff_to([to] if isinstance(to, str) else [*to])
+        self.thought(f"{source[:MAX_NAME]} {words}" if source else words)
 
     @shielded
     def model_call(
@@ -203,24 +139,18 @@ class LiveRun:
         started: Instant = None,
         ended: Instant = None,
     ) -> None:
-        """Record a call of a model that has ended.
+        """Record a call of a model that has ended. What it wrote becomes a thought.
 
-        Args:
-            model: the name of the model.
-            text: what it wrote, which becomes a thought; empty where it only called tools.
-            usage: tokens by kind, such as `{"input_tokens": 12, "output_tokens": 3}`. Other entries are left out.
-            error: the exception or message with which the call failed.
-            started: when it began: an aware datetime, or seconds since the epoch; when it ended if None.
-            ended: the same for its end; now if None.
+        `usage` has tokens by kind, such as `{"input_tokens": 12, "output_tokens": 3}`. Times are aware datetimes, or seconds since the epoch.
+        Without `ended` it ended now; without `started` it took no time.
         """
-        run = self.run
-        if run is None:
+        run = self.frame
+        if run is not self.run:
             return
-        end = _on_clock(run, ended, "ended") or run.clock()
-        start = min(_on_clock(run, started, "started") or end, end)
-        shown = render_text(text, run.max_text) if run.owner.capture_output or not text else NOT_CAPTURED
-        counts = {key: n for key, n in (usage or {}).items() if str(key).endswith("_tokens") and type(n) is int}
-        call = ModelCall(render_text(model, MAX_NAME), start=start, end=end, text=shown, usage=counts or None)
+        end = _on_clock(run, ended) or run.clock()
+        call = ModelCall(render_text(model, MAX_NAME), start=min(_on_clock(run, started) or end, end), end=end)
+        call.text = _shown(run, text) if text else ""
+        call.usage = {key: n for key, n in (usage or {}).items() if key.endswith("_tokens") and type(n) is int} or None
         if isinstance(error, BaseException):
             status = HOST.status_after(error)
             call.status = "error" if status == FAILED else status
@@ -240,209 +170,158 @@ class LiveRun:
         started: Instant = None,
         inside: LiveCall | None = None,
     ) -> LiveCall:
-        """Record that a tool is called; return the call, which must be closed. Any number of calls may be open at once.
+        """Record that a tool is called; return the call, which must be ended. Any number may be open at once.
 
-        Args:
-            tool: its name, or its action. What an action ignores is not recorded, what it seals is hidden, also where only the name
-                of a gated action is passed.
-            arguments: by name.
-            kind: `search` for a tool whose result is search results.
-            scores: what the scores of search results are; see `Grace.retriever`. Without it no score is read, whatever the results hold,
-                because nobody knows who wrote them; gates then ask at least for CONFIRM.
-            failed: decides whether a result is a failure; see `Grace.tool`. That of the action where there is one.
-            started: when it began: an aware datetime, or seconds since the epoch; now if None.
-            inside: the call around it.
+        `tool` is its name or its action; what a gated action of that name ignores is not recorded, and what it seals is hidden. A tool of the
+        kind `search` returns search results; `scores` and `failed` are those of `Grace.retriever`. Without `scores` no score is read,
+        and gates ask at least for CONFIRM. `started` is an aware datetime, or seconds since the epoch; `inside` is the call around it.
         """
-        found = (
-            self._open_tool(tool, arguments, kind, scores, failed, started, inside) if self.run is not None else None
-        )
-        return LiveCall(self, found, reads_scores=scores is not None)
+        run, call, is_name = self.frame, None, isinstance(tool, str)
+        if run is not self.run:
+            return LiveCall(self, None, reads_scores=False)
+        try:
+            action = self._runs.action_named(tool) if is_name else tool
+            failed = failed or getattr(action, "failed", None)
+            spec = self._runs.spec_of(tool if is_name else tool.name, kind, scores, failed)
+            named = {str(key): value for key, value in arguments.items()}
+            if (terms := getattr(action, "terms", None)) is not None:
+                sealed = {key: render(value, MAX_SEALED) for key, value in named.items() if key in terms.sealed}
+                if sealed:  # its result may repeat them
+                    register(run, {"sealed": [*sealed], "arguments": sealed})
+                named = {key: SEALED if key in sealed else named[key] for key in named if key not in terms.ignore}
+            if not run.open:
+                note("open_tool", "called after the run had ended")
+            elif (call := call_in(inside.frame if inside else run, spec, named)) is not None and started is not None:
+                call.start = _on_clock(run, started) or call.start
+        except Exception as error:  # noqa: BLE001
+            note("open_tool", error)
+        return LiveCall(self, call, reads_scores=scores is not None)
 
-    @shielded
-    def _open_tool(
-        self,
-        tool: Any,
-        arguments: Mapping[str, Any],
-        kind: str,
-        scores: Scores | None,
-        failed: Callable[[Any], object] | None,
-        started: Instant,
-        inside: LiveCall | None,
-    ) -> ToolCall | None:
-        run = self.frame
-        if not run.open:
-            note("open_tool", "called after the run had ended")
-            return None
-        action = tool if not isinstance(tool, str) else self._runs.action_named(tool)
-        name = tool if isinstance(tool, str) else tool.name
-        spec = self._runs.tool_spec(name, kind, scores, failed or getattr(action, "failed", None))
-        terms = getattr(action, "terms", None)
-        named = {str(key): value for key, value in arguments.items()}
-        if terms is not None:
-            sealed = {key: render(value, MAX_SEALED) for key, value in named.items() if key in terms.sealed}
-            if sealed:  # they may come up again in the result
-                register(run, {"sealed": [*sealed], "arguments": sealed})
-            named = {key: SEALED if key in sealed else value for key, value in named.items() if key not in terms.ignore}
-        call = call_in(run if inside is None or inside.call is None else inside.call, spec, named)
-        if call is not None and (begun := _on_clock(run, started, "started")) is not None:
-            call.start = begun
-        return call
-
-    def decide(self, calls: Sequence[Call], wait: bool | None = None) -> list[Verdict]:
-        """Decide on the calls of one turn on the same evidence; return a verdict for each.
-
-        `wait=False` never asks or waits: what a person must decide is pending then. None leaves it to the reviewer.
-        """
+    def decide(self, calls: Sequence[Any], wait: bool | None = None) -> list[Any]:
+        """Decide on the `gk.Call`s of one turn on the same evidence; with `wait=False`, what a person must decide is pending."""
         from grace_kp.runtime._seam import decide_calls
 
         return decide_calls(self, calls, wait)
 
-    async def adecide(self, calls: Sequence[Call], wait: bool | None = None) -> list[Verdict]:
+    async def adecide(self, calls: Sequence[Any], wait: bool | None = None) -> list[Any]:
         """Decide like `decide`, without blocking the event loop."""
         from grace_kp.runtime._seam import adecide_calls
 
         return await adecide_calls(self, calls, wait)
 
     def close(self, result: object = None, *, ended: Instant = None) -> None:
-        """Record that the run returned `result`. Ending it again, in whichever way, has no effect."""
+        """Record that the run returned `result`. Only the first end of a run counts."""
         self._end(lambda run: run.close(result), ended)
 
     def fail(self, error: BaseException | str, *, ended: Instant = None) -> None:
-        """Record that the run failed with an exception, or with a message."""
-
-        def fail(run: Run) -> None:
-            if isinstance(error, BaseException):
-                run.fail(error)
-            else:
-                run.refuse("Error", _shown(run, error))
-
-        self._end(fail, ended)
+        """Record that the run failed, with an exception or a message."""
+        if isinstance(error, BaseException):
+            self._end(lambda run: run.fail(error), ended)
+        else:
+            self._end(lambda run: run.refuse("Error", _shown(run, error)), ended)
 
     def suspend(self, key: str) -> None:
-        """End the live run, because it waits for a person, so that `open_run(resume=key)` continues its trace, in any process.
-
-        Only a run with the same name, domain, framework, session and user continues it, and only once.
-        """
-        self._end(lambda run: self._suspend(run, self._runs.token(key, self)))
+        """End the live run, because it waits for a person; its trace is continued by `open_run(resume=key)`, also in another process."""
+        self._end(lambda run: self._suspend(run, _token(key, self._who)))
 
     @shielded
     def _suspend(self, run: Run, token: str) -> None:
         run.facts = {"thread_id": token}
-        pause = Pause(token, None, None, once=True)
-        # Stored before this returns: the program may save its state next, and die.
-        run.asked = True
-        run.owner.asked([(run, pause)])
-        run.suspend(pause)
-        self._runs.keep_suspended(token, run)
-
-    def interrupt(self, why: str) -> None:
-        """Record that the run was interrupted: nobody reported its end."""
-        self._end(lambda run: run.refuse("Interrupted", why, INTERRUPTED))
+        run.suspend(Pause(token, None, None, once=True))
+        if run is not self.run:
+            return
+        self._runs.grace._writer.store_soon(
+            1.0
+        )  # with the runs inside, because the program may save its state next and die
+        self._runs.suspended[token] = run
+        if len(self._runs.suspended) > MAX_SUSPENDED:
+            self._runs.suspended.popitem(last=False)
 
     def _end(self, end: Callable[[Run], object], ended: Instant = None) -> None:
-        if not self._runs.leave(self, self._place):
-            return
+        runs = self._runs
+        with runs.lock:
+            if runs.open_runs.pop(self, True):  # it has ended before
+                return
+            if self.place is not None and runs.by_id.get(self.place) is self:
+                del runs.by_id[self.place]
         try:
             while self.claims:
                 attempt("a claim that its run leaves open", self.claims.pop().unknown)
         finally:
-            run = self.run
-            if run is not None:
-                if ended is not None and run.open:
-                    run.end = _on_clock(run, ended, "ended") or 0
-                end(run)
+            if self.frame.open:
+                self.frame.end = _on_clock(self.frame, ended) or 0
+            end(self.frame)
 
     def __enter__(self) -> Self:
         self._block = self.current()
         self._block.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        block, self._block = self._block, None
-        if block is not None:
-            block.__exit__()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if self._block is not None:
+            self._block.__exit__()
         if error is None:
             self.close()
         else:
             self.fail(error)
 
     async def __aenter__(self) -> Self:
-        if self.run is not None:
-            self.run.spec = copy.copy(self.run.spec)  # others share it
-            self.run.spec.can_await = True
+        self.frame.spec.can_await = True
         return self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         self.__exit__(kind, error, traceback)
-        if self.run is not None and self.run.stored is not None and kind is not GeneratorExit:
-            await self.run.stored
-
-    def __repr__(self) -> str:
-        return f"LiveRun({self.name!r}, framework={self.framework!r}, open={self.open})"
+        if self.frame.stored is not None and kind is not GeneratorExit:
+            await self.frame.stored
 
 
 class LiveCall:
-    """An open call of a tool in a live run. It ends once; later ends have no effect. `call` is None where it is not recorded."""
+    """A call of a tool in a live run; `call` is None where it is not recorded. Only its first end counts."""
 
     __slots__ = ("_reads_scores", "call", "run")
 
-    def __init__(self, run: LiveRun, call: ToolCall | None, *, reads_scores: bool) -> None:
+    def __init__(self, run: LiveRun, call: Call | None, *, reads_scores: bool) -> None:
         self.run, self.call, self._reads_scores = run, call, reads_scores
 
     @property
     def frame(self) -> Frame:
-        """The recorded call; the run where the call is not recorded."""
+        """The recorded call, else its run."""
         return self.run.frame if self.call is None else self.call
 
     def current(self) -> Current:
-        """`with call.current():` — recorded functions and runs inside belong to this call; see `LiveRun.current`."""
+        """`with call.current():` — gates, recorded functions and runs inside belong to this call; see `LiveRun.current`."""
         return Current(self.frame, self)
 
+    @shielded
     def close(self, result: object, *, ended: Instant = None) -> None:
         """Record that the call returned `result`, which may report a failure."""
-        call = self._ending(ended)
-        if call is None:
-            return
-        if call.spec.searches and not self._reads_scores:
-            self._count(call, result)
-        call.close(result)
+        if (call := self._at(ended)) is not None:
+            if call.spec.searches and not self._reads_scores:
+                from grace_kp.confidence import read_results
 
+                call.hits = replace(read_results(result, "none"), kind="")
+            call.close(result)
+
+    @shielded
     def fail(self, error: BaseException | str, *, ended: Instant = None) -> None:
         """Record that the call failed, with an exception or a message."""
-        call = self._ending(ended)
-        if call is None:
-            return
-        if isinstance(error, BaseException):
-            call.fail(error)
-        else:
-            call.refuse(TOOL_ERROR, error)
+        if (call := self._at(ended)) is not None:
+            call.fail(error) if isinstance(error, BaseException) else call.refuse(TOOL_ERROR, error)
 
     def drop(self) -> None:
         """Record that nobody waits for the result any more, as when a stream is closed before its end."""
-        if self.call is not None:
-            self.call.fail(GeneratorExit("the call was abandoned"))
+        self.fail(GeneratorExit("the call was abandoned"))
 
-    @shielded
-    def _count(self, call: ToolCall, result: object) -> None:
-        """Count what a search found, without reading a score."""
-        from grace_kp.confidence import read_results
-
-        call.hits = replace(read_results(result, "none"), kind="")
-
-    @shielded
-    def _ending(self, ended: Instant) -> ToolCall | None:
+    def _at(self, ended: Instant) -> Call | None:
         call = self.call
-        if call is not None and ended is not None and call.status is None:
-            call.end = max(_on_clock(call.run, ended, "ended") or 0, call.start)
+        if call is None or call.status is not None:
+            return None
+        call.end = max(at, call.start) if (at := _on_clock(call.run, ended)) is not None else 0
         return call
 
 
 class LiveRuns:
-    """The open live runs of one runtime, by the framework's ids, and those that were suspended."""
+    """The open live runs of one runtime, also by the ids of their frameworks, and suspended ones."""
 
     def __init__(self, grace: Grace) -> None:
         self.grace = grace
@@ -450,179 +329,117 @@ class LiveRuns:
 
     def after_fork(self) -> None:
         """Forget all of them in the child; they belong to the parent."""
-        self._lock = threading.RLock()
-        self._open: dict[LiveRun, None] = {}
-        self._by_id: dict[tuple[str, str], LiveRun] = {}
-        self._suspended: OrderedDict[str, Run] = OrderedDict()
+        self.lock = threading.RLock()
+        self.open_runs: dict[LiveRun, None] = {}
+        self.by_id: dict[tuple[str, str], LiveRun] = {}
+        self.suspended: OrderedDict[str, Run] = OrderedDict()
         self._specs: dict[Any, Spec] = {}
 
-    @property
-    def _recorder(self) -> Recorder:
-        return self.grace.recorder
-
-    def get(self, framework: str, run_id: object) -> LiveRun | None:
-        """Return the latest open run with this id; None without one."""
-        return self._by_id.get((framework, str(run_id)))
-
-    def holds(self, live: LiveRun) -> bool:
-        """Return whether the run is open."""
-        return live in self._open
-
-    def leave(self, live: LiveRun, place: tuple[str, str] | None) -> bool:
-        """Forget a run that ends; False where it has ended."""
-        with self._lock:
-            if live not in self._open:
-                return False
-            del self._open[live]
-            if place is not None and self._by_id.get(place) is live:
-                del self._by_id[place]
-        return True
-
-    def keep_suspended(self, token: str, run: Run) -> None:
-        """Hold a suspended run for a run of this process that continues it."""
-        with self._lock:
-            self._suspended[token] = run
-            self._suspended.move_to_end(token)
-            while len(self._suspended) > MAX_SUSPENDED:
-                self._suspended.popitem(last=False)
-
     def open(
-        self,
-        objective: object,
-        *,
-        name: str | None,
-        framework: str | None,
-        run_id: object,
-        session: str | None,
-        user: str | None,
-        domain: str | None,
-        attributes: Mapping[str, Any],
-        resume: str | None,
-        inside: LiveRun | LiveCall | None,
-        started: Instant,
-    ) -> LiveRun:
-        """Open a live run; see `Grace.open_run`."""
-        recorder, around = self._recorder, inside.run if isinstance(inside, LiveCall) else inside
-        if framework is None and around is not None:
-            framework = around.framework
+        self, objective: object, name: str | None, framework: str | None, run_id: object, resume: str | None,
+        inside: LiveRun | LiveCall | None, started: Instant, stated: Mapping[str, Any],
+    ) -> LiveRun:  # fmt: skip
+        """Open a live run. `stated` has its domain, session, user, tags and metadata."""
+        recorder, around = self.grace.recorder, inside.run if isinstance(inside, LiveCall) else inside
+        framework, session, user = (
+            getattr(around, label, None) if value is None else value
+            for label, value in (("framework", framework), ("session", stated["session"]), ("user", stated["user"]))
+        )
         known = render_text(name or framework or "run", MAX_NAME)
-        text = render_text(objective, MAX_OBJECTIVE) if recorder.capture_input and objective is not None else ""
-        text = cut(text, min(MAX_OBJECTIVE, recorder.max_text)) if text.strip() else known
-        spec = Spec(None, kind=AGENT, name=known, domain=domain)
-        run = self._begin(spec, text, None if inside is None else inside.frame, framework, started)
-        frame = silent_run(spec, text) if run is None else run
-        place = None if run_id is None else (framework or DEFAULT, str(run_id))
-        live = LiveRun(self, run, frame, place)
-        live.name, live.domain, live.framework = known, domain or recorder.domain, framework
-        live.session = session if session is not None or around is None else around.session
-        live.user = user if user is not None or around is None else around.user
-        if run is not None:
-            run.update(user=user, session=session, **attributes)
-            self._announce(run, None if resume is None else self.token(resume, live))
-        with self._lock:
-            self._open[live] = None
-            if place is not None:
-                self._by_id[place] = live
-            oldest = next(iter(self._open)) if len(self._open) > MAX_OPEN else None
+        who = (known, stated["domain"] or recorder.domain, framework, session, user)
+        text = (
+            render_text("" if objective is None else objective, min(MAX_OBJECTIVE, recorder.max_text))
+            if recorder.capture_input
+            else ""
+        )
+        spec, token = (
+            Spec(None, kind=AGENT, name=known, domain=stated["domain"]),
+            None if resume is None else _token(resume, who),
+        )
+        around_frame, begins = None if inside is None else inside.frame, _nanoseconds(started)
+        run = self._begin(spec, text if text.strip() else known, around_frame, begins, who[2], stated, token)
+        frame = run
+        if frame is None:
+            frame = silent_run(spec, known)
+            frame.owner.max_events = 0
+        live = LiveRun(self, run, frame, who, None if run_id is None else (framework or DEFAULT, str(run_id)))
+        with self.lock:
+            self.open_runs[live] = None
+            if live.place is not None:
+                self.by_id[live.place] = live
+            oldest = next(iter(self.open_runs)) if len(self.open_runs) > MAX_OPEN else None
         if oldest is not None:
             note("open_run", OVERFLOW)
-            oldest.interrupt(OVERFLOW)
+            oldest._end(lambda run: run.refuse("Interrupted", OVERFLOW, INTERRUPTED))
         return live
 
     @shielded
     def _begin(
-        self, spec: Spec, objective: str, inside: Frame | None, framework: str | None, started: Instant
-    ) -> Run | None:
-        arguments = {"input": objective}
-        run = open_run(self._recorder, spec, (), arguments, objective=objective, inside=inside, quiet=True)
+        self, spec: Spec, objective: str, inside: Frame | None, begins: int | None, framework: str | None,
+        stated: Mapping[str, Any], token: str | None,
+    ) -> Run | None:  # fmt: skip
+        recorder, arguments = self.grace.recorder, {"input": objective}
+        run = open_run(recorder, spec, (), arguments, objective=objective, inside=inside, quiet=True)
         if run is None:
             return None
-        run.keep = True
-        run.framework = framework or DEFAULT
-        if _FRAMEWORK.fullmatch(run.framework[:64]) is None or run.framework in _TAKEN:
-            note("open_run", f"{framework!r:.80} cannot be the name of a framework")
-            run.framework = DEFAULT
-        wall = run.owner.wall_clock()
-        if (at := _nanoseconds(started, "started")) is not None and at < wall:
-            run.began, run.start = at, run.start - (wall - at)
+        run.keep, run.framework = True, render_text(framework or DEFAULT, MAX_NAME)
+        if begins is not None and begins < (wall := recorder.wall_clock()):
+            run.began, run.start = begins, run.start - (wall - begins)
             if run.via is not None:
                 run.via.start = max(run.start, run.via.run.start)
-        return run
-
-    @shielded
-    def _announce(self, run: Run, token: str | None) -> None:
+        run.update(**{label: stated[label] for label in ("session", "user", "tags", "metadata")})
         if token is not None:
-            with self._lock:
-                previous = self._suspended.pop(token, None)
-            run.resumes = Pause(token, None, None, previous=previous, once=True)
-        self._recorder.announce(run)
-
-    @staticmethod
-    def token(key: str, live: LiveRun) -> str:
-        """Return what a suspended run is found by. It shows neither the key nor whom the run is for."""
-        parts = [key, live.name, live.domain, live.framework, live.session, live.user]
-        whole = json.dumps(
-            [None if part is None else str(part) for part in parts], ensure_ascii=True, separators=(",", ":")
-        )
-        return hashlib.sha256(whole.encode()).hexdigest()
+            run.resumes = Pause(token, None, None, previous=self.suspended.pop(token, None), once=True)
+        recorder.announce(run)
+        return run
 
     def action_named(self, name: str) -> Any:
         """Return the gated action of this name that was defined last; None without one."""
-        if (action := self.grace._actions.get(name)) is not None:
-            return action
         found = self.grace._definitions().find_named(name)
-        return found[-1] if found else None
+        return self.grace._actions.get(name) or (found[-1] if found else None)
 
-    def tool_spec(self, name: str, kind: str, scores: Any, failed: Callable[[Any], object] | None) -> Spec:
-        """Return the description of a tool."""
-        key = (name, kind, scores, failed)
-        try:
-            known = self._specs.get(key)
-        except TypeError:  # what was declared has no hash
-            return self._new_spec(*key)
-        if known is None:
-            if len(self._specs) >= MAX_SPECS:
-                self._specs.clear()
-            known = self._specs[key] = self._new_spec(*key)
-        return known
+    def spec_of(self, name: str, kind: str, scores: Any, failed: Callable[[Any], object] | None) -> Spec:
+        """Return the description of a tool, the same for all its calls."""
+        place = (name, kind, scores, failed)
+        if (known := self._specs.get(place)) is not None:
+            return known
+        if kind not in {"tool", "search"} or (scores is not None and kind != "search"):
+            raise ValueError(f"kind must be 'tool', or 'search' where there are scores, not {kind!r:.40}")
+        from grace_kp.confidence import checked_scores
 
-    @staticmethod
-    def _new_spec(name: str, kind: str, scores: Any, failed: Callable[[Any], object] | None) -> Spec:
-        if kind not in {"tool", "search"}:
-            raise ValueError(f"kind must be 'tool' or 'search', not {kind!r:.40}")
-        if scores is not None:
-            from grace_kp.confidence import checked_scores
-
-            checked_scores(scores)
-            if kind != "search":
-                raise ValueError("scores belong to search results; pass kind='search'")
-        spec = Spec(None, kind=RETRIEVER if kind == "search" else TOOL, name=render_text(name, MAX_NAME), scores=scores)
-        if failed is not None:
-            spec.failed, spec.looks = failed, True
+        what = RETRIEVER if kind == "search" else TOOL
+        spec = Spec(None, kind=what, name=render_text(name, MAX_NAME), scores=checked_scores(scores))
+        spec.failed, spec.looks = failed, spec.looks or failed is not None
+        if len(self._specs) >= MAX_SPECS:
+            self._specs.clear()
+        self._specs[place] = spec
         return spec
+
+
+def _token(key: str, who: Who) -> str:
+    """Return what a suspended run is found by. It shows neither the key nor whom the run is for."""
+    parts = [None if part is None else str(part) for part in (key, *who)]
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
 
 
 def _shown(run: Run, text: object) -> str:
     return render_text(text, run.max_text) if run.owner.capture_output else NOT_CAPTURED
 
 
-def _on_clock(run: Run, value: Instant, name: str) -> int | None:
-    """Return a time on the clock of a run, between its beginning and now; None where none, or none that can be used, was passed."""
-    at = _nanoseconds(value, name)
-    if at is None:
+def _on_clock(run: Run, value: Instant) -> int | None:
+    """Return a time on the clock of a run, from its beginning to now; None without a usable one."""
+    if (at := _nanoseconds(value)) is None:
         return None
     now = run.clock()
     return min(now, max(run.start, now - (run.owner.wall_clock() - at)))
 
 
-def _nanoseconds(value: Instant, name: str) -> int | None:
-    """Return a time as nanoseconds since the epoch."""
-    if value is None:
-        return None
-    if isinstance(value, datetime):
-        if value.utcoffset() is not None:
-            return round(value.timestamp() * 1e9)
-    elif type(value) in {int, float} and math.isfinite(value):
+def _nanoseconds(value: Instant) -> int | None:
+    """Return a time as nanoseconds since the epoch; None without a usable one."""
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        return round(value.timestamp() * 1e9)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST:
         return round(value * 1e9)
-    note(name, "must be an aware datetime or seconds since the epoch; recorded as now")
+    if value is not None:
+        note("started or ended", "a time must be an aware datetime or seconds since the epoch; recorded as now")
     return None

@@ -133,6 +133,15 @@ class Writer(Resident):
                 self._wake()
         return None
 
+    def store_soon(self, seconds: float) -> None:
+        """Wait until what was submitted so far is stored, but no longer than this, and not for a store that fails."""
+        self._backlog.add_mark(mark := Mark())
+        self._urgent.open()
+        if not self._wake():
+            self.write_now()
+        elif not self._outage.is_on and self._may_wait():
+            mark.wait(seconds)
+
     def _may_wait(self) -> bool:
         """Return whether this thread may wait for the writer's, which needs these locks too.
 

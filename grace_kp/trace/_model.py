@@ -215,6 +215,8 @@ class Step(_JsonObject):
     input: dict[str, Any] | None = None
     """Arguments of the tool, by parameter name."""
     output_summary: str | None = None
+    started_ms: Milliseconds | None = None
+    """Time from the beginning of the run, or of its continuation, to the thought."""
     latency_ms: Milliseconds | None = None
 
 

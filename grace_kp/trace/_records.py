@@ -140,6 +140,9 @@ class DecisionRecord:
     floor: str | None = None
     policy_version: str | None = None
     attempt: int | None = None
+    asked_at: str | None = None
+    """When the call reached its gate, ISO 8601 in UTC; `decided_at` is when the gate had decided, before the action ran."""
+    decided_at: str | None = None
     waited_ms: float | None = None
     """Milliseconds until the reviewer answered."""
     response: ResponseRecord | None = None

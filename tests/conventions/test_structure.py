@@ -32,6 +32,8 @@ ALLOWED: dict[str, dict[str, str]] = {
         "Front.agent": "public: `gk.agent`",
         "Front.gate": "public: `gk.gate`",
         "Grace.__init__": "public: the settings of a runtime",
+        "Grace.action": "public: as `Front.gate`",
+        "Grace.open_run": "public: the attributes of a run",
         "InboxReviewer.__init__": "public: how requests wait, and who decides them",
         "from_openai_messages": "public: what a conversation does not hold itself",
         "calibrate": COMMAND,

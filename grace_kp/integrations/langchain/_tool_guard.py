@@ -226,7 +226,7 @@ class GatedTools:
 @shielded
 def record_undecided(tool: str, inputs: Mapping[str, Any], run: Run | None, *, outcome: str, problem: str) -> None:
     entry = GateEntry.new(tool, inputs, entry_id=uuid4().hex)
-    entry.fields.update(outcome=outcome, problem=problem)
+    entry.state(outcome, problem=problem)
     keep_entry(entry.fields, run)
 
 

@@ -485,10 +485,10 @@ def run_waterfall(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE)
     document = document_of(run)
     grace = mapping(document.get("grace"))
     parts = bool(number(grace.get("resumed")))
-    calls = list(_calls(items(grace.get("calls"))))
-    placed = [] if parts else [bar for bar in calls if bar.begins is not None and bar.took is not None]
-    rest = [bar for bar in calls if bar not in placed] if len(placed) < len(calls) else []
-    rest += _find_durations(grace)
+    bars = [*_calls(items(grace.get("calls"))), *_find_durations(grace)]
+    rest = [bar for bar in bars if parts or bar.begins is None or bar.took is None]
+    placed = [] if parts else [bar for bar in bars if bar.begins is not None and bar.took is not None]
+    placed.sort(key=lambda bar: bar.begins or 0.0)
     whole = max([number(grace.get("duration_ms")) or 0.0, *((bar.begins or 0) + (bar.took or 0) for bar in placed)])
     name = text(document.get("id"))
     shown = _CONTINUED if parts else ""
@@ -512,11 +512,12 @@ def _calls(entries: Sequence[Any]) -> Iterator[_Bar]:
 
 
 def _find_durations(grace: Mapping[str, Any]) -> Iterator[_Bar]:
-    """Yield the calls of models and the waits for answers, which have no recorded beginning."""
+    """Yield the calls of models, and the waits for answers, which have no recorded beginning."""
     for entry in map(mapping, items(grace.get("model_calls"))):
-        name, step, took = text(entry.get("model")), _whole(entry.get("step")), _positive(entry.get("latency_ms"))
+        name, step = text(entry.get("model")), _whole(entry.get("step"))
+        times = _positive(entry.get("started_ms")), _positive(entry.get("latency_ms"))
         words = ", ".join(tokens(entry))
-        yield _Bar(name or "a model", "model", text(entry.get("status")), None, took, step, words=words)
+        yield _Bar(name or "a model", "model", text(entry.get("status")), *times, step, words=words)
     for entry in map(mapping, items(grace.get("decisions"))):
         waited = _positive(entry.get("waited_ms"))
         if waited:
