@@ -481,17 +481,18 @@ class Conformance:
             assert (Ran("done"), []) == (plain(ran), shop.effects)
             assert "Not run" in shop.heard["p1"]
 
-    @pytest.mark.parametrize("hook", ["open_tool", "model_call", "thought", "close"])
+    @pytest.mark.parametrize("hook", ["open_tool", "model_call", "close", "call.close", "call.fail"])
     def test_recording_that_raises(self, grace, monkeypatch, hook):
         """The agent's results are the same; only the trace lacks something."""
-        monkeypatch.setattr(type(probe(grace)), hook, broken)
+        call, _, method = hook.rpartition(".")
+        monkeypatch.setattr(type(probe(grace)[1 if call else 0]), method, broken)
         shop = self.shop(grace, "look")
         assert (Ran("done"), None) == (plain(ran := shop.run()), ran.error)
         assert "bob is a customer" in shop.heard["l2"]
 
     def test_a_gate_that_raises(self, grace, monkeypatch):
         """Whatever breaks in it, the action does not run."""
-        for owner in (type(probe(grace)), type(grace.action("pay", schema={}, policy="confirm"))):
+        for owner in (type(probe(grace)[0]), type(grace.action("pay", schema={}, policy="confirm"))):
             for name in ("decide", "adecide"):
                 monkeypatch.setattr(owner, name, broken)
         shop = self.shop(grace, "pay")
@@ -575,10 +576,12 @@ def plain(ran: Ran) -> Ran:
 
 
 def probe(grace: gk.Grace) -> Any:
-    """A live run of the kind that adapters open."""
+    """A live run and a call of the kind that adapters open."""
     run = grace.open_run("probe")
+    call = run.open_tool("probe", {})
+    call.drop()
     run.close()
-    return run
+    return run, call
 
 
 def broken(*_args: object, **_kwargs: object) -> Any:
