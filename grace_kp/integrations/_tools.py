@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from grace_kp.gating import Claim, Policy, Verdict
-    from grace_kp.runtime import Action, Grace, LiveRun
+    from grace_kp.runtime import Action, Grace
 
 _log = logging.getLogger("grace_kp.gate")
 _ENDINGS = {"done": "close", "failed": "fail"}
@@ -60,7 +60,7 @@ class Tools:
 class OpenCall:
     """A call between the two hooks, recorded in its run. What its tool does belongs to it, until it is left."""
 
-    def __init__(self, run: LiveRun | None, action: Action, arguments: Mapping[str, Any], claim: Claim | None) -> None:
+    def __init__(self, run: Any, action: Action, arguments: Mapping[str, Any], claim: Claim | None) -> None:
         self._claim = claim
         self._call = run and attempt("an adapter", partial(run.open_tool, action, arguments))
         self._block = self._call and attempt("an adapter", self._call.current)
@@ -88,4 +88,5 @@ def refusal_after(error: Exception, name: str) -> str:
 
 def may_be_claimed_later(verdict: Verdict, claim: Claim | None) -> bool:
     """Return whether the call of an approval did not start only because the store could not keep its claim."""
-    return verdict.approval is not None and claim is not None and isinstance(getattr(claim.error, "__cause__", None), StoreError)
+    cause = None if claim is None or claim.error is None else claim.error.__cause__
+    return verdict.approval is not None and isinstance(cause, StoreError)

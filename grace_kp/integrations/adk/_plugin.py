@@ -42,7 +42,7 @@ class _Invocation:
         self.asked: dict[str, tuple[float, str]] = {}
 
 
-class GracePlugin(BasePlugin):
+class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the packages that are checked
     """Records the invocations of an app, and gates its tools by the confidence of the run so far. List it last among the plugins.
 
     A gated call that waits for an inbox pauses the invocation with ADK's tool confirmation. The inbox decides, and `confirmations` builds the
@@ -135,7 +135,9 @@ class GracePlugin(BasePlugin):
         tools = [each for each in llm_request.config.tools or () if isinstance(each, types.Tool)]
         for kind in {kind for tool in tools for kind, value in tool if value is not None} - SEEN:
             if self._tools.action(kind).gated:
-                raise gk.GateError(f"GracePlugin cannot gate {kind!r}: the provider runs it; remove the tool or the gate")
+                raise gk.GateError(
+                    f"GracePlugin cannot gate {kind!r}, which the provider runs; remove the tool or the gate"
+                )
             self._tools.warn(f"GracePlugin neither records nor gates {kind}: the provider runs it")
         if (kept := self._invocations.get(self._run(callback_context))) is not None:
             kept.asked[callback_context.agent_name] = time.time(), llm_request.model or "model"
@@ -195,12 +197,13 @@ class GracePlugin(BasePlugin):
         if verdict.waits and declined:
             by = f"{FRAMEWORK}:{session.user_id}"
             verdict = await verdict.aanswer(gk.InterventionResponse(gk.InterventionAction.CANCEL, reviewer=by))
-        asks_itself = verdict.runs and confirmation is None and await tool.check_require_confirmation(arguments, context)
-        if verdict.waits or asks_itself:
+        if verdict.waits or (
+            verdict.runs and confirmation is None and await tool.check_require_confirmation(arguments, context)
+        ):
             self._leave_open(context)
             if confirmation is None and can_pause:
                 payload = {"approval": verdict.approval.id} if verdict.waits and verdict.approval else None
-                context.request_confirmation(hint=verdict.message or None, payload=payload)
+                context.request_confirmation(hint=verdict.message, payload=payload)
                 context.actions.skip_summarization = True
             return {"status": verdict.message or f"`{action.name}` waits for a confirmation."}, None
         if verdict.runs and declined:
@@ -237,10 +240,9 @@ class GracePlugin(BasePlugin):
         actions = tool_context.actions
         if actions.transfer_to_agent and (run := self._run(tool_context)) is not None:
             _try(partial(run.handoff, actions.transfer_to_agent, source=tool_context.agent_name))
-        if tool_context.function_call_id in (actions.requested_tool_confirmations or ()):
-            await self._report(tool_context, "unknown")  # the tool stopped to ask, and what it did until then is not known
-        else:
-            await self._report(tool_context, "done", result)
+        # A tool that stopped to ask may have done something before.
+        has_asked = tool_context.function_call_id in (actions.requested_tool_confirmations or ())
+        await self._report(tool_context, *(("unknown",) if has_asked else ("done", result)))
 
     async def on_tool_error_callback(self, *, tool_context: Any, error: BaseException, **_: Any) -> None:
         """Record that the tool raised, or was cancelled, and report it to the claim."""
@@ -289,7 +291,7 @@ def _session(session: Any) -> str:
 
 
 def _schema(tool: BaseTool) -> Any:
-    stated = tool._get_declaration()  # noqa: SLF001 — the method that tools override
+    stated = tool._get_declaration()  # the method that tools override
     if stated is None or stated.parameters_json_schema or stated.parameters is None:
         return stated and stated.parameters_json_schema
     return stated.parameters.json_schema.model_dump(mode="json", exclude_none=True)

@@ -51,10 +51,8 @@ class _Invocation:
     def __init__(self, session: str) -> None:
         self.session, self.outer, self.handled = session, _BEGUN.get(), sys.exc_info()[1]
         self.run: Any = None
-        self.asked: Any = None
-        """When the model was called, and the tokens that were used before."""
-        self.reply: Any = None
-        """The model's reply until it is recorded: its tokens are counted after the hook."""
+        self.asked: float | None = None
+        """When the model was called."""
 
 
 class GraceHooks:
@@ -94,7 +92,7 @@ class GraceHooks:
             events.BeforeInvocationEvent: self._begin,
             events.MessageAddedEvent: self._read,
             events.BeforeModelCallEvent: self._ask,
-            events.AfterModelCallEvent: self._keep_reply,
+            events.AfterModelCallEvent: self._record_reply,
             events.AfterInvocationEvent: self._end,
         }.items():
             registry.add_callback(kind, lambda event, hook=hook: _try(partial(hook, event, event.agent)))
@@ -132,7 +130,6 @@ class GraceHooks:
         _BEGUN.set(kept.outer)
         if kept.run is None:
             return
-        self._record_reply(agent, kept)
         error, last = sys.exc_info()[1], agent.messages[-1]
         if error is not None and error is not kept.handled:
             kept.run.fail(error)
@@ -145,27 +142,18 @@ class GraceHooks:
     def _ask(self, _event: Any, agent: Any) -> None:
         texts = (_text(each) for each in reversed(agent.messages) if each["role"] == "user")
         self._open(agent, next(filter(None, texts), ""))
-        kept = self._invocations[agent]
-        self._record_reply(agent, kept)
-        kept.asked = time.time(), dict(agent.event_loop_metrics.accumulated_usage)
+        self._invocations[agent].asked = time.time()
 
-    def _keep_reply(self, event: Any, agent: Any) -> None:
-        text = event.stop_response and _text(event.stop_response.message)
-        self._invocations[agent].reply = text or "", event.exception, time.time()
-
-    @staticmethod
-    def _record_reply(agent: Any, kept: _Invocation) -> None:
-        if kept.reply is None:
-            return
-        (started, before), (text, error, ended), kept.reply = kept.asked, kept.reply, None
-        used, config = agent.event_loop_metrics.accumulated_usage, agent.model.get_config()
+    def _record_reply(self, event: Any, agent: Any) -> None:
+        kept, config = self._invocations[agent], agent.model.get_config()
+        reply: Any = {"content": ()} if event.stop_response is None else event.stop_response.message
+        counts = (reply.get("metadata") or {}).get("usage") or {}  # older versions of Strands state none
         kept.run.model_call(
             str((isinstance(config, dict) and config.get("model_id")) or type(agent.model).__name__),
-            text=text,
-            usage={f"{kind}_tokens": used[f"{kind}Tokens"] - before[f"{kind}Tokens"] for kind in ("input", "output")},
-            error=error,
-            started=started,
-            ended=ended,
+            text=_text(reply),
+            usage={f"{kind}_tokens": counts.get(f"{kind}Tokens") for kind in ("input", "output")},
+            error=event.exception,
+            started=kept.asked,
         )
 
     def _before_tool(self, event: Any) -> None:
@@ -175,7 +163,6 @@ class GraceHooks:
         run = verdict = claim = None
         if kept := self._invocations.get(agent):
             run = _try(partial(self._open, agent, resume="interrupt"))  # a tool before any model: this resumes an agent
-            _try(partial(self._record_reply, agent, kept))
         try:
             turn = agent.conversation_manager.removed_message_count + len(agent.messages)
             place = FRAMEWORK, kept.session if kept else self._session_of(agent), turn, call_id
