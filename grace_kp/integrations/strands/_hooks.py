@@ -130,7 +130,7 @@ class GraceHooks:
         _BEGUN.set(kept.outer)
         if kept.run is None:
             return
-        error, last = sys.exc_info()[1], agent.messages[-1]
+        error, last = sys.exc_info()[1], (agent.messages or [{"content": ()}])[-1]
         if error is not None and error is not kept.handled:
             kept.run.fail(error)
         elif any("toolUse" in block for block in last["content"]):

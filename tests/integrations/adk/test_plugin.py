@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ pytest.importorskip("google.adk")
 from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.models.llm_response import LlmResponse
+from google.adk.models.registry import LLMRegistry
 from google.adk.runners import InMemoryRunner
 from google.adk.tools import FunctionTool, google_search
 from google.adk.tools.agent_tool import AgentTool
@@ -23,6 +27,7 @@ from grace_kp.integrations.adk import GracePlugin, confirmations
 from tests.integrations.adk.driver import USAGE, AdkDriver, ScriptedModel
 from tests.integrations.scenario import Conformance, open_grace
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "google-adk.md"
 CONFIRM = "adk_request_confirmation"
 pytestmark = pytest.mark.filterwarnings("ignore:.*EXPERIMENTAL.*:UserWarning", "ignore::DeprecationWarning")
 
@@ -184,12 +189,30 @@ async def test_a_run_that_is_abandoned(grace):
     assert "unknown" == grace.approvals.get(request.id).state
 
 
-async def test_what_is_recorded(grace):
-    """Tokens of the model, and the conversation."""
-    await Shop(grace, {}).run()
-    grace.flush()
-    (trace,) = grace.store.query()
-    assert {"input_tokens": 14, "output_tokens": 6} == {
-        key: trace.grace["usage"][key] for key in ("input_tokens", "output_tokens")
-    }
-    assert ("shop/u1/s1", "u1", "Pay.") == (trace.grace["session"], trace.grace["user"], trace.task.objective)
+def test_the_page(tmp_path, monkeypatch, capsys):
+    """Its program asks, goes on in another process, and leaves a trace with tokens and the conversation."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        LLMRegistry, "resolve", lambda _name: partial(Model, tool="refund", args={"order": "A-17", "euros": 40})
+    )
+    program = PAGE.read_text("utf-8").split("```py\n")[1].partition("```")[0]
+
+    def start(*arguments):
+        monkeypatch.setattr(sys, "argv", ["shop.py", *arguments])
+        exec(compile(program, str(PAGE), "exec"), {"__name__": "__main__"})
+
+    start("Refund A-17.")
+    with pytest.raises(SystemExit, match="Nobody has decided yet"):
+        start()
+    with contextlib.closing(gk.Grace(store=f"sqlite:///{tmp_path}/app.db")) as grace:
+        (request,) = grace.approvals.pending()
+        grace.approvals.approve(request.id, by="ana")
+        start()
+        assert "done" in capsys.readouterr().out
+        (trace,) = grace.store.query()
+        assert ("completed", "shop/ann/s1", "Refund A-17.") == (
+            trace.grace["status"],
+            trace.grace["session"],
+            trace.task.objective,
+        )
+        assert (14, 6) == (trace.grace["usage"]["input_tokens"], trace.grace["usage"]["output_tokens"])

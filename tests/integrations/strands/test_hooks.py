@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,8 @@ from grace_kp.integrations.strands import GraceHooks, responses
 from tests.integrations.scenario import Conformance, open_grace
 from tests.integrations.strands.driver import ScriptedModel, StrandsDriver
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "strands.md"
+
 
 class TestGraceHooks(Conformance):
     driver = StrandsDriver()
@@ -26,8 +29,8 @@ class TestGraceHooks(Conformance):
 class Model(ScriptedModel):
     """Calls `pay` once, then says done."""
 
-    def __init__(self):
-        self.heard = []
+    def __init__(self, name="pay", args=None):
+        self.name, self.args, self.heard = name, args or {"amount": 5}, []
 
     async def stream(self, messages, *_args, **_kwargs):
         results = [
@@ -36,8 +39,8 @@ class Model(ScriptedModel):
         self.heard += results
         yield {"messageStart": {"role": "assistant"}}
         if not results:
-            yield {"contentBlockStart": {"start": {"toolUse": {"toolUseId": "c1", "name": "pay"}}}}
-            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps({"amount": 5})}}}}
+            yield {"contentBlockStart": {"start": {"toolUse": {"toolUseId": "c1", "name": self.name}}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(self.args)}}}}
         else:
             yield {"contentBlockStart": {"start": {}}}
             yield {"contentBlockDelta": {"delta": {"text": "done"}}}
@@ -66,8 +69,6 @@ class Shop:
         def pay(amount: int) -> str:
             """Pay."""
             self.paid.append(amount)
-            if amount < 0:
-                raise ValueError("too little")
             return f"paid {amount}"
 
         hooks = [GraceHooks(grace, gates), *more]
@@ -150,10 +151,26 @@ async def test_an_agent_that_is_called_while_an_exception_is_handled(grace):
     assert ("completed", "Pay.", [5]) == (trace.grace["status"], trace.task.objective, shop.paid)
 
 
-def test_a_gate_without_a_tool(grace, caplog):
-    """It is named once, with the nearest tool."""
-    shop = Shop(grace, {"refund_money": "confirm"})
-    with caplog.at_level(logging.WARNING, "grace_kp.gate"):
-        shop.agent("Pay.")
-        shop.agent("Pay.")
-    assert 1 == sum("'refund_money'" in each.message for each in caplog.records)
+def test_the_page(tmp_path, monkeypatch, capsys):
+    """Its program asks, and goes on in another process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("strands.agent.agent.BedrockModel", lambda: Model("refund", {"order": "A-17", "euros": 40}))
+    program = PAGE.read_text("utf-8").split("```py\n")[1].partition("```")[0]
+
+    def start(*arguments):
+        monkeypatch.setattr(sys, "argv", ["shop.py", *arguments])
+        exec(compile(program, str(PAGE), "exec"), {"__name__": "__main__"})
+        return capsys.readouterr().out.strip()
+
+    assert "waits for a person" == start("Refund A-17.")
+    with pytest.raises(SystemExit, match="Nobody has decided yet"):
+        start()
+    with contextlib.closing(gk.Grace(store=f"sqlite:///{tmp_path}/app.db")) as grace:
+        (request,) = grace.approvals.pending()
+        grace.approvals.approve(request.id, by="ana")
+        assert "done" == start()
+        (trace,) = grace.store.query()
+        assert ("completed", [("refund", "ok")]) == (
+            trace.grace["status"],
+            [(c["name"], c["status"]) for c in trace.grace["calls"]],
+        )
