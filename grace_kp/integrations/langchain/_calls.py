@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import keyword
 import time
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -29,8 +27,8 @@ from grace_kp.gating import (
     InterventionRequest,
     InterventionResponse,
     NotCheckable,
-    Unknown,
     alarm_sentences,
+    json_signature,
     plain,
     read_alarms,
     view,
@@ -53,9 +51,10 @@ from grace_kp.integrations.langchain._tool_schema import (
 )
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run
-from grace_kp.runtime import GateSpec, Scope
+from grace_kp.runtime import ActionScope, GateSpec, Scope
 
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Mapping, Sequence
 
     from grace_kp.confidence import RunEvidence
@@ -244,6 +243,7 @@ class ToolCase:
         state: object,
         judge: str,
         state_key: str,
+        turn: list[Any],
     ) -> None:
         self.name: str = call["name"]
         self.call = call
@@ -254,7 +254,7 @@ class ToolCase:
         self.state_key = state_key
         self.proposed = call_digest(self.name, call["args"], ordered=False)
         self.run = current_run()
-        self.scope = ToolScope(grace, state, judge)
+        self.scope = ToolScope(grace, state, judge, turn)
         self.decision = ToolDecision(id=uuid4().hex, name=self.name, digest=self.proposed)
         self.is_shared = False
         """Whether another call of the turn has the same id, so that a message about one call would answer both."""
@@ -351,12 +351,13 @@ class ToolCase:
 
     def as_gated(self, *, knows_tool: bool = True, arguments: Mapping[str, Any] | None = None) -> GatedCall:
         arguments, problem = arguments or self.arguments, self.decision.problem
-        signature = self._signature(self.tool if knows_tool else None, arguments)
+        names = argument_names(self.tool if knows_tool else None) or self.decision.names or ()
+        signature = json_signature([*names, *arguments])
         return GatedCall(
             action=self.name,
             signature=signature,
             bound=signature.bind(**arguments),
-            check=lambda changed: self.apply_edit(_flat(changed, signature)).problem,
+            check=lambda changed: self.apply_edit(changed).problem,
             types=lambda: argument_types(self.tool),
             schema=lambda: edit_schema(self.tool, signature),
             own_schema=lambda: (
@@ -396,29 +397,6 @@ class ToolCase:
         now = self.as_gated().rules().apply_again(Decision.from_dict(kept.to_dict()))
         return kept if now.level == kept.level else replace(kept, level=str(now.level), reason=now.action.reason)
 
-    def _signature(self, tool: object, arguments: Mapping[str, Any]) -> inspect.Signature:
-        names = dict.fromkeys([*(argument_names(tool) or self.decision.names or ()), *arguments])
-        usable = [name for name in names if name.isidentifier() and not keyword.iskeyword(name)]
-        empty, keyword_only = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
-        parameters = [
-            inspect.Parameter(name, keyword_only, default=empty if name in arguments else Unknown) for name in usable
-        ]
-        if any(name not in usable for name in arguments):  # a keyword such as `from` cannot name a parameter
-            rest = "other_arguments"
-            while rest in usable:
-                rest += "_"
-            parameters.append(inspect.Parameter(rest, inspect.Parameter.VAR_KEYWORD))
-        return inspect.Signature(parameters)
-
-
-def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[str, Any]:
-    """Return arguments with the contents of `**` among the others."""
-    flat: dict[str, Any] = {}
-    for name, value in arguments.items():
-        gathered = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
-        flat.update(value if gathered else {name: value})
-    return flat
-
 
 class _NotHeld(Coverage):
     """A call whose tool might run with other arguments than a person sees. It has no digest, so no reviewer is asked."""
@@ -457,12 +435,11 @@ def _as_written(value: object) -> Any:
         return value
 
 
-class ToolScope(Scope):
-    """The run around a tool call."""
+class ToolScope(ActionScope):
+    """The run around a tool call. `turn` holds the evidence for all calls of the turn."""
 
-    def __init__(self, grace: Grace, state: object, judge: str) -> None:
-        super().__init__(grace._gates(), GateSpec(judge=judge))
-        self._enabled = grace.recorder.enabled
+    def __init__(self, grace: Grace, state: object, judge: str, turn: list[Any]) -> None:
+        super().__init__(grace._gates(), GateSpec(judge=judge), current_run(), ("", ""), turn)
         self._state = state
         self._turn = next((it.id for it in reversed(messages_of(state)) if isinstance(it, AIMessage)), None)
 
@@ -471,8 +448,8 @@ class ToolScope(Scope):
 
         Callers may write messages, so no message raises a confidence: with a failure among them, successes do not count.
         """
-        recorded = super().evidence()
-        if self._run is not None and self._run.framework == "langchain":
+        is_first, recorded = not self._snapshot, super().evidence()
+        if not is_first or (self._run is not None and self._run.framework == "langchain"):
             return recorded
         outcomes = [ok for message in messages_of(self._state) if (ok := _outcome_in(message)) is not None]
         counted = recorded.factors()
@@ -482,21 +459,17 @@ class ToolScope(Scope):
             recorded.calls_succeeded(len(outcomes))
         return recorded
 
-    def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
-        """Return why evidence is missing; nothing where no handler records the run, because nothing was measured."""
-        return () if self._run is None and self._enabled else super().gaps(evidence)
-
     def _is_known(self) -> bool:
         # Without a handler the results of tools are not recorded, so that no value would be found in any.
         return self._run is not None and self._run.framework == "langchain" and super()._is_known()
 
     def refusal(self) -> HeldRefusal | None:
-        """Return the last refusal in this turn of the run. It does not apply to calls of a later message."""
-        found = super().refusal()
+        """Return the last refusal in this turn of the run. Unlike one of other frameworks, it ends with the model's message."""
+        found = Scope.refusal(self)
         return found if found is not None and found.turn == self._turn else None
 
     def keep(self, refusal: HeldRefusal) -> None:
-        super().keep(replace(refusal, turn=self._turn))
+        Scope.keep(self, replace(refusal, turn=self._turn))
 
 
 def _outcome_in(message: object) -> bool | None:

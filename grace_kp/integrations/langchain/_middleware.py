@@ -191,14 +191,15 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _cases(self, calls: Sequence[Mapping[str, Any]], state: object) -> list[ToolCase]:
         known = tools_of_graph()
-        cases = []
+        cases: list[ToolCase] = []
+        turn: list[Any] = []
         for number, call in enumerate(calls):
             policy = self.policy_for(call["name"])
             if policy is None:
                 continue
             tool = (known or {}).get(call["name"]) or self._tools.get(call["name"])
             key = call_key(call, calls[:number])
-            case = ToolCase(self.grace, call, policy, tool, state=state, judge=self.judge, state_key=key)
+            case = ToolCase(self.grace, call, policy, tool, state=state, judge=self.judge, state_key=key, turn=turn)
             case.is_unknown = tool is None and known is not None
             cases.append(case)
         return cases
@@ -276,7 +277,9 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         tool = request.tool
         if call["name"] != request.tool_call["name"]:
             tool = next((each for each in getattr(request.runtime, "tools", ()) if each.name == call["name"]), None)
-        case = ToolCase(self.grace, call, policy, tool, state=request.state, judge=self.judge, state_key=state_key)
+        case = ToolCase(
+            self.grace, call, policy, tool, state=request.state, judge=self.judge, state_key=state_key, turn=[]
+        )
         case.decision = decision = ToolDecision.from_dict(kept)
         if decision.proposed_digest == case.proposed:
             if decision.consent == INVALID:
