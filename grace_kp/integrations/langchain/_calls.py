@@ -33,8 +33,8 @@ from grace_kp.gating import (
     read_alarms,
     view,
 )
-from grace_kp.integrations.langchain._interrupts import action_request
-from grace_kp.integrations.langchain._messages import tool_result
+from grace_kp.integrations.langchain._node import action_request
+from grace_kp.integrations.langchain._results import tool_result
 from grace_kp.integrations.langchain._tool_guard import call_digest, keep_entry
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from grace_kp.confidence import RunEvidence
     from grace_kp.gating import HeldRefusal, Policy
-    from grace_kp.integrations.langchain._interrupts import ActionAnswer
+    from grace_kp.integrations.langchain._node import ActionAnswer, RunningNode
     from grace_kp.runtime import Grace
 
     Values = Mapping[str, Any]
@@ -282,6 +282,9 @@ class ToolCase:
             return replace(base, problem=str(error))
         except ActionCancelled as error:
             return replace(base, problem=str(error.__cause__ or error))
+
+    def ledger_key(self, program: RunningNode | None, message: str | None) -> str:
+        return f"langchain|{getattr(program, 'thread', '')}|{message}|{self.decision.id}|{self.call.get('id')}"
 
     def take_up(self, decision: ToolDecision) -> None:
         self.decision = decision

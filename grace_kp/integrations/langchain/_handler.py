@@ -27,44 +27,40 @@ try:
 except ImportError:
     _Handler = BaseCallbackHandler  # type: ignore[assignment,misc]
 
-from grace_kp.integrations.langchain._context import (
-    PLACE,
-    InlineHandler,
-    attributes_of_config,
-    frame_here,
-    include_others,
-    register,
-)
 from grace_kp.integrations.langchain._frames import (
     MAX_OBJECTIVE,
+    PLACE,
     Chain,
     Frame,
+    InlineHandler,
     Specs,
     Suspensions,
+    attributes_of_config,
+    frame_here,
     ids_of,
-    input_by_name,
+    include_others,
     interrupts_of,
     is_placeholder,
     keep_messages,
     note_steps,
     objective_of,
     open_here,
+    register,
     running_loop,
     unwatch,
     watch_task,
 )
-from grace_kp.integrations.langchain._messages import (
-    answer_of,
-    digests_in,
-    is_question_document,
-    proposed_by,
-    question_of,
-)
 from grace_kp.integrations.langchain._results import (
     Unreported,
+    answer_of,
     close_tool,
+    digests_in,
+    input_by_name,
+    is_question_document,
     left_in,
     mark_recorded,
+    proposed_by,
+    question_of,
     record_model,
     record_search,
     streamed_so_far,

@@ -19,7 +19,7 @@ from langgraph.types import Command
 
 from grace_kp.approvals import FOLLOWING, ApprovalState, Resumed
 from grace_kp.errors import ActionNotApproved, ApprovalError, GraceError
-from grace_kp.integrations.langchain._interrupts import APPROVALS, approvals_in
+from grace_kp.integrations.langchain._node import APPROVALS, approvals_in
 from grace_kp.trace import error_text, redacted_arguments
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from langchain_core.tracers.context import register_configure_hook
 
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import GateEntry, NotCheckable, NotStarted, Raised, Returned, digest_of
-from grace_kp.integrations.langchain._context import InlineHandler, include_others
+from grace_kp.integrations.langchain._frames import InlineHandler, include_others
 from grace_kp.integrations.langchain._tool_schema import copy_values, injected_values, with_parser
 from grace_kp.record import current_run, note, shielded
 
