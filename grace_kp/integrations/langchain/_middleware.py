@@ -45,8 +45,8 @@ from grace_kp.integrations.langchain._calls import (
     REFUSED,
     ToolCase,
     ToolDecision,
+    ToolScope,
     call_key,
-    entry_for,
     field_of,
     json_values,
     message_for,
@@ -82,52 +82,44 @@ NOTICE = (
 )
 
 
-class ToolRun(Execution):
+class ToolRun(ToolConsent, Execution):
     """One execution of a gated tool. A middleware closer to the tool may still replace the decided call."""
 
     def __init__(self, grace: Grace, request: Any, case: ToolCase, program: RunningNode | None) -> None:
-        self.name: str = case.name
-        self.action = f"`{self.name}`"
-        decision = case.decision
-        self.again_after_failure = decision.consent == NOT_NEEDED
-        self._filed: InboxCall | None = None
-        self._case, self._call, self._state = case, case.call, request.state
-        self._unreadable, self._is_held = "", True
+        decision, gates, self.action = case.decision, grace._gates(), f"`{case.name}`"
+        self._case, self._state, self._unreadable, is_held = case, request.state, "", False
         try:
-            self._values, self._digest = self._run_values(case)
+            values, digest, is_held = self._run_values(case)
         except (ActionCancelled, ValueError, InvalidCall, NotHeld) as error:
-            self._values, self._digest, self._unreadable = case.arguments, "", str(error)
-        self.entry = entry_for(decision, case.arguments)
-        self.consent = Consent(None, self._digest, modified=decision.args is not None)
-        self.tool_consent = ToolConsent(
-            self.name,
-            self._digest,
-            again_after_failure=self.again_after_failure,
-            values=self._values,
+            values, digest, self._unreadable = case.arguments, "", str(error)
+        super().__init__(
+            case.name,
+            digest,
+            again_after_failure=decision.consent == NOT_NEEDED,
+            values=values,
             proposed=case.proposed if decision.args is None else None,
-            is_held=not self._is_held,
+            is_held=is_held,
         )
+        self.entry, self.consent = case.entry(), Consent(None, digest, modified=decision.args is not None)
         self._is_watched = isinstance(case.tool, BaseTool) and type(case.tool).run is BaseTool.run
-        call = {**request.tool_call, "args": dict(self._values)}
+        call = {**request.tool_call, "args": dict(values)}
         self.request = request.override(tool_call=call) if request.tool is case.tool else request
-        if self._is_watched and self._is_held:
-            self.request = self.tool_consent.hold_request(self.request, case.tool)
-        gates = grace._gates()
-        self._ledger_key = case.ledger_key(program, decision.message)
-        self.ledger_entry = LedgerEntry(gates.in_memory if program is None else lambda: gates.ledger, self._ledger_key)
-        self.operation = self.ledger_entry.id
-        self.on_notify = gates.on_notify
+        if self._is_watched and not is_held:
+            self.request = self.hold_request(self.request, case.tool)
+        key = case.ledger_key(program, decision.message)
+        self.ledger_entry = LedgerEntry(gates.in_memory if program is None else lambda: gates.ledger, key)
+        self.operation, self.on_notify = self.ledger_entry.id, gates.on_notify
+        self._filed: InboxCall | None = None
         if program is not None and decision.level == InterventionLevel.NOTIFY:
             # Without a program, the notice was sent at the decision.
-            self.notice = decision.question(dict(case.arguments), decision.digest)
+            self.notice = case.question(dict(case.arguments), decision.digest)
         if program is not None and decision.filed and decision.consent == CONSENTED:
-            self._filed = InboxCall(case, program, entry=self.entry, ledger_key=self._ledger_key)
+            self.ledger_entry = self._filed = InboxCall(case, program, entry=self.entry, ledger_key=key)
             self._filed.run_tool(case.tool)
-            self._filed.values = None if decision.args is None else self._values
-            self.ledger_entry = self._filed
+            self._filed.values = None if decision.args is None else values
 
-    def _run_values(self, case: ToolCase) -> tuple[Mapping[str, Any], str]:
-        """Return the arguments that the tool runs with, and their digest."""
+    def _run_values(self, case: ToolCase) -> tuple[Mapping[str, Any], str, bool]:
+        """Return the arguments that the tool runs with, their digest, and whether it may run with others."""
         decision, types = case.decision, argument_types(case.tool)
         values: Mapping[str, Any]
         if decision.proposed is not None:
@@ -135,33 +127,33 @@ class ToolRun(Execution):
             values = case.arguments
             if decision.args is not None:
                 values = restored_values(decision.args, decision.run_values, types)
-            if (digest := call_digest(self.name, values)) != decision.executed_digest:
+            if (digest := call_digest(case.name, values)) != decision.executed_digest:
                 raise ValueError("its arguments were changed")
-            return values, digest
+            return values, digest, False
         # The decision was made by an earlier version, or without a tool or arguments that could be kept: validate now.
         values = case.arguments if decision.args is None else decision.args
         if not isinstance(case.tool, BaseTool) or not decision.may_run:
-            return values, call_digest(self.name, values)
+            return values, call_digest(case.name, values), False
         try:
             found = validate_arguments(case.tool, values)
-            digest = call_digest(self.name, found)
+            digest = call_digest(case.name, found)
         except (ActionCancelled, InvalidCall, NotHeld):
-            if not self.again_after_failure:
+            if decision.consent != NOT_NEEDED:
                 raise
-            self._is_held = False  # no person approved the arguments, so the tool may report its own error
-            return values, call_digest(self.name, values)
-        if self.again_after_failure:
+            # No person approved the arguments, so the tool may report its own error.
+            return values, call_digest(case.name, values), True
+        if decision.consent == NOT_NEEDED:
             case.arguments = found
-            return found, digest
+            return found, digest, False
         # Questions of earlier versions showed no defaults; answers to them still count.
-        shown = call_digest(self.name, without_defaults(case.tool, found, values), ordered=False)
+        shown = call_digest(case.name, without_defaults(case.tool, found, values), ordered=False)
         if shown != decision.executed_digest:
             raise ValueError(f"it would run with other arguments than the decision covers: {json_values(found)[0]}")
-        return found, digest
+        return found, digest, False
 
     def problem(self) -> str:
         """Return why this call may not run; an empty string where it may."""
-        case, decision, name = self._case, self._case.decision, self.name
+        case, decision, name = self._case, self._case.decision, self.tool
         if case.policy.denies:
             if self._filed is not None:
                 self._filed.forbid()
@@ -173,7 +165,7 @@ class ToolRun(Execution):
         if decision.proposed_digest != case.proposed:
             return f"`{name}` is called with other arguments than the decision covers"
         messages = [message for message in messages_of(self._state) if isinstance(message, AIMessage)]
-        call_id = self._call.get("id")
+        call_id = self._case.call.get("id")
         proposals = (it for it in reversed(messages) if any(call["id"] == call_id for call in it.tool_calls))
         proposal = next(proposals, None)
         if proposal is None or proposal.id != decision.message:
@@ -186,17 +178,17 @@ class ToolRun(Execution):
 
     def refuse(self, problem: str) -> ToolMessage:
         self.entry.state("cancelled", problem=problem)
-        return message_for(self._call, f"{problem}; it was not run.")
+        return message_for(self._case.call, f"{problem}; it was not run.")
 
     def is_changed(self) -> bool:
-        return call_digest(self.name, self._values) != self._digest
+        return call_digest(self.tool, self.values) != self.digest
 
     def replaced_arguments(self) -> Mapping[str, Any] | None:
-        return None if self._case.decision.args is None else self._values
+        return None if self._case.decision.args is None else self.values
 
     def has_started(self) -> bool:
         """Return whether the tool started; without a way to watch it, assume that it did."""
-        return self.tool_consent.run_id is not None or not (self._is_watched or self._case.tool is None)
+        return self.run_id is not None or not (self._is_watched or self._case.tool is None)
 
     def result_to_keep(self, result: object) -> tuple[object, bool]:
         """Return a result in the ledger's form, and whether the ledger can keep it."""
@@ -206,23 +198,22 @@ class ToolRun(Execution):
 
     def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
         """Return how the tool itself ended: a middleware may hide its error, or get a refusal for a second start."""
-        consent = self.tool_consent
-        is_other = consent.refused_again or isinstance(consent.ended, Raised)
-        return consent.ended if is_other and consent.ended is not None else outcome
+        is_other = self.refused_again or isinstance(self.ended, Raised)
+        return self.ended if is_other and self.ended is not None else outcome
 
     def add_notice(self, result: Any) -> Any:
         """Return the result for the model, with a notice where a reviewer changed the call."""
         if self._case.decision.args is None:
             return result
         arguments = json.dumps(self._case.decision.args, default=str, ensure_ascii=False)
-        notice = NOTICE.format(name=self.name, arguments=arguments)
+        notice = NOTICE.format(name=self.tool, arguments=arguments)
         if isinstance(result, ToolMessage):
             return _prefix(result, notice)
         update: Any = getattr(result, "update", None)
         messages = update.get("messages") if isinstance(update, dict) else None
         if not isinstance(messages, list) or not dataclasses.is_dataclass(result) or isinstance(result, type):
             return result
-        call_id = self._call.get("id")
+        call_id = self._case.call.get("id")
         prefixed = [
             _prefix(message, notice)
             if isinstance(message, ToolMessage) and message.tool_call_id == call_id
@@ -239,11 +230,11 @@ class ToolRun(Execution):
         if isinstance(outcome, RanBefore):
             earlier = outcome.earlier
             if earlier.state == "done" and earlier.has_result:
-                return message_for(self._call, earlier.result["content"], earlier.result["status"])
+                return message_for(self._case.call, earlier.result["content"], earlier.result["status"])
             status = "success" if earlier.state == "done" else "error"
-            return message_for(self._call, f"{earlier.describe(self.action)}.", status)
+            return message_for(self._case.call, f"{earlier.describe(self.action)}.", status)
         text = str(outcome.error) if isinstance(outcome, Raised) else outcome.problem
-        return message_for(self._call, f"{text}.")
+        return message_for(self._case.call, f"{text}.")
 
 
 def _prefix(message: ToolMessage, notice: str) -> ToolMessage:
@@ -405,14 +396,14 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
     def _cases(self, calls: Sequence[Mapping[str, Any]], state: object) -> list[ToolCase]:
         known = tools_of_graph()
         cases: list[ToolCase] = []
-        turn: list[Any] = []
+        turn: list[Any] = []  # the evidence, which is the same for all calls
         for number, call in enumerate(calls):
             policy = self.policy_for(call["name"])
             if policy is None:
                 continue
             tool = (known or {}).get(call["name"]) or self._tools.get(call["name"])
             key = call_key(call, calls[:number])
-            case = ToolCase(self.grace, call, policy, tool, state=state, judge=self.judge, state_key=key, turn=turn)
+            case = ToolCase(call, key, policy, tool, ToolScope(self.grace, state, self.judge, turn))
             case.is_unknown = tool is None and known is not None
             cases.append(case)
         return cases
@@ -442,7 +433,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if isinstance(run, ToolRun):
 
             def start(_consent: Consent) -> Any:
-                with guard_tools(self.needs_decision, run.tool_consent):
+                with guard_tools(self.needs_decision, run):
                     return run.add_notice(handler(run.request))
 
             return run.message(drive(execution(run), start))
@@ -460,7 +451,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if isinstance(run, ToolRun):
 
             async def start(_consent: Consent) -> Any:
-                with guard_tools(self.needs_decision, run.tool_consent):
+                with guard_tools(self.needs_decision, run):
                     return run.add_notice(await handler(run.request))
 
             return run.message(await drive_async(execution(run), start))
@@ -490,9 +481,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         tool = request.tool
         if call["name"] != request.tool_call["name"]:
             tool = next((each for each in getattr(request.runtime, "tools", ()) if each.name == call["name"]), None)
-        case = ToolCase(
-            self.grace, call, policy, tool, state=request.state, judge=self.judge, state_key=state_key, turn=[]
-        )
+        case = ToolCase(call, state_key, policy, tool, ToolScope(self.grace, request.state, self.judge, []))
         case.decision = decision = ToolDecision.from_dict(kept)
         if decision.proposed_digest == case.proposed:
             if decision.consent == INVALID:

@@ -14,22 +14,20 @@ import json
 import os
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from grace_kp.errors import ActionCancelled, ActionNotApproved
-from grace_kp.gating import Failed, InterventionResponse, ProgramAnswer, Work, alarm_sentences, plain, view
+from grace_kp.gating import InterventionResponse, ProgramAnswer, alarm_sentences, plain, view
 from grace_kp.levels import InterventionAction, InterventionLevel
-from grace_kp.record import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from grace_kp.approvals import Inbox
-    from grace_kp.gating import EngineStep, InterventionRequest, Ledger, Policy
+    from grace_kp.gating import InterventionRequest, Ledger, Policy
     from grace_kp.runtime import Grace
 
 
@@ -208,8 +206,8 @@ class Interrupting:
     pauses = True
     name = "interrupt"
 
-    def __init__(self, checkpointed: Callable[[], Iterator[str]] = lambda: iter(())) -> None:
-        self._checkpointed = checkpointed
+    def __init__(self, checkpointed: Callable[[], Iterator[str]], approval: str | None = None) -> None:
+        self._checkpointed, self._approval = checkpointed, approval
 
     def stores(self, text: str) -> bool:
         """Return whether a string in the checkpoint contains this one."""
@@ -223,13 +221,12 @@ class Interrupting:
                 return response
         return InterventionResponse(InterventionAction.CANCEL, user_input=f"no usable answer: {problem}")
 
-    def _ask(
-        self, request: InterventionRequest, problem: str, approval: str | None = None
-    ) -> tuple[InterventionResponse | None, str]:
+    def _ask(self, request: InterventionRequest, problem: str) -> tuple[InterventionResponse | None, str]:
         """Ask once; return the response, or None and the problem with the answer."""
         from langgraph.types import interrupt
 
-        views = {name: view(value) for name, value in request.arguments.items()}
+        approval, own = self._approval, request.arguments
+        views = {name: view(value) for name, value in own.items()}
         shown = {name: plain(seen.root) for name, seen in views.items()}
         unseen = [name for name, seen in views.items() if seen.opaque]
         reasons = _reasons(request)
@@ -245,11 +242,10 @@ class Interrupting:
         if response.action is InterventionAction.MODIFY:
             # Where the reviewer returned the JSON form of a value unchanged, the original object is used.
             changes = {
-                name: request.arguments[name] if name in shown and value == shown[name] else value
+                name: own[name] if name in shown and value == shown[name] else value
                 for name, value in (response.modified or {}).items()
             }
             response = replace(response, modified=changes)
-            own = request.arguments
             runs_as_shown = [name for name in unseen if changes.get(name, own[name]) is own[name]]
         elif response.action is not InterventionAction.PROCEED:
             runs_as_shown = []
@@ -276,12 +272,8 @@ def _reasons(request: InterventionRequest) -> dict[str, Any]:
 class InboxQuestion(Interrupting):
     """A reviewer that raises LangGraph's interrupt once. The caller judges the answer and may ask again."""
 
-    def __init__(self, approval: str, checkpointed: Callable[[], Iterator[str]]) -> None:
-        super().__init__(checkpointed)
-        self._approval = approval
-
     def review(self, request: InterventionRequest) -> ProgramAnswer:
-        response, problem = self._ask(request, request.problem, self._approval)
+        response, problem = self._ask(request, request.problem)
         if isinstance(response, ProgramAnswer):
             return response
         return unusable(problem) if response is None else program_answer(response)
@@ -298,49 +290,6 @@ def program_answer(response: InterventionResponse) -> ProgramAnswer:
     """Return a response as a program's answer. Its default reviewer is the graph."""
     fields: dict[str, Any] = {name: getattr(response, name) for name in response.__dataclass_fields__}
     return replace(ProgramAnswer(**fields), reviewer=ORIGIN if response.reviewer == PERSON else response.reviewer)
-
-
-def perform(step: Work) -> Generator[EngineStep, Any, Any]:
-    answer = yield step
-    if isinstance(answer, Failed):
-        raise answer.error
-    return answer
-
-
-class QuestionRound(ABC):
-    """Questions about several calls, each by one interrupt, until an answer is usable."""
-
-    actions: list[dict[str, Any]]
-    is_new: bool
-    """Whether the question differs from the one asked before, so that no answer to it can exist yet."""
-
-    @abstractmethod
-    def prepare(self, number: int) -> bool:
-        """Prepare a question, numbered from 0; return False where none is needed."""
-
-    @abstractmethod
-    def keep(self, number: int) -> None:
-        """Keep the contents of a question before it is asked."""
-
-    @abstractmethod
-    def take(self, number: int, answer: Any) -> str:
-        """Take an answer; return the problem with it, or an empty string."""
-
-    def ask(self) -> Generator[EngineStep, Any, str]:
-        """Ask until no question is needed; return the problem with the last answer."""
-        from langgraph.types import interrupt
-
-        number, problem = 0, ""
-        while (yield from perform(Work(functools.partial(self.prepare, number)))):
-            question = hitl_request(self.actions, problem)
-            answer = yield Work(functools.partial(interrupt, question), blocks=False)
-            if isinstance(answer, Failed):
-                if self.is_new and HOST.pauses(answer.error):
-                    yield from perform(Work(functools.partial(self.keep, number)))
-                raise answer.error
-            problem = yield from perform(Work(functools.partial(self.take, number, answer)))
-            number += 1
-        return problem
 
 
 def gated_node(
@@ -384,7 +333,7 @@ def gated_node(
     guard(node)  # raises GateError now, not when the graph runs
     first = next(iter(inspect.signature(node).parameters), "state")
 
-    def prepare(state: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def run(state: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         shown = {first: state} if show is None else {name: state[name] for name in show if name in state}
 
         def act(**changed: Any) -> Any:
@@ -397,33 +346,27 @@ def gated_node(
         keyword = inspect.Parameter.KEYWORD_ONLY
         action.__signature__ = inspect.Signature([inspect.Parameter(name, keyword) for name in shown])
         action.__name__ = action.__qualname__ = action_name
-        return guard(action), shown
-
-    if inspect.iscoroutinefunction(node):
-
-        @functools.wraps(node)
-        async def gate_async(state: Any, *args: Any, **kwargs: Any) -> Any:
-            action, shown = prepare(state, args, kwargs)
-            try:
-                return await action(**shown)
-            except ActionNotApproved as error:
-                if otherwise is None:
-                    raise
-                return otherwise(state, error)
-
-        return gate_async
+        return guard(action)(**shown)
 
     @functools.wraps(node)
-    def gate(state: Any, *args: Any, **kwargs: Any) -> Any:
-        action, shown = prepare(state, args, kwargs)
+    async def gate_async(state: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            return action(**shown)
+            return await run(state, args, kwargs)
         except ActionNotApproved as error:
             if otherwise is None:
                 raise
             return otherwise(state, error)
 
-    return gate
+    @functools.wraps(node)
+    def gate(state: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(state, args, kwargs)
+        except ActionNotApproved as error:
+            if otherwise is None:
+                raise
+            return otherwise(state, error)
+
+    return gate_async if inspect.iscoroutinefunction(node) else gate
 
 
 MAX_NODES = 2_000
@@ -446,7 +389,7 @@ class RunningNode:
         self._number = 0
 
     def asking(self, approval: str) -> Interrupting:
-        return InboxQuestion(approval, functools.partial(_strings_in_checkpoint, self._configurable))
+        return InboxQuestion(functools.partial(_strings_in_checkpoint, self._configurable), approval)
 
     def whereabouts(self) -> dict[str, Any]:
         return {"thread_id": self.thread, "checkpoint_ns": self.place}
