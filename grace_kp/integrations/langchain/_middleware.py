@@ -181,7 +181,7 @@ class ToolRun(ToolConsent, Execution):
         return message_for(self._case.call, f"{problem}; it was not run.")
 
     def is_changed(self) -> bool:
-        return call_digest(self.tool, self.values) != self.digest
+        return call_digest(self.tool, self.values or {}) != self.digest
 
     def replaced_arguments(self) -> Mapping[str, Any] | None:
         return None if self._case.decision.args is None else self.values

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import InterventionRequest, Ledger, Policy
     from grace_kp.runtime import Grace
 
+    Values = Mapping[str, Any]
 
 APPROVALS = "approvals"
 """Field of an answer: ids of requests that are decided in the inbox."""
@@ -46,17 +47,15 @@ DECISIONS = {
 
 def action_request(
     name: str,
-    arguments: Mapping[str, Any],
-    reasons: Mapping[str, Any],
-    *,
-    hidden: Mapping[str, int] | None = None,
-    unseen: Sequence[str] = (),
-    approval: str | None = None,
+    arguments: Values,
+    reasons: Values,
+    unseen: Sequence[str],
+    approval: str | None,
+    hidden: Values | None = None,
 ) -> dict[str, Any]:
     """Return one action, with the reasons for the question: `level`, `score` (0 to 1), `breakdown`, `penalties` and `reason`.
 
-    Args:
-        hidden: number of characters that `arguments` does not show, by argument. The action cannot be approved as it is.
+    `hidden` is the number of characters that `arguments` does not show, by argument. The action cannot be approved as it is.
     """
     wants = "needs your help" if reasons["level"] == InterventionLevel.ESCALATE else "needs your approval"
     action = {
@@ -229,8 +228,7 @@ class Interrupting:
         views = {name: view(value) for name, value in own.items()}
         shown = {name: plain(seen.root) for name, seen in views.items()}
         unseen = [name for name, seen in views.items() if seen.opaque]
-        reasons = _reasons(request)
-        action = action_request(request.action, shown, reasons, hidden=request.hidden, unseen=unseen, approval=approval)
+        action = action_request(request.action, shown, _reasons(request), unseen, approval, request.hidden)
         answer = interrupt(hitl_request([action], problem))
         if approval is not None and looks_into_inbox(answer):
             return LOOK, ""
@@ -346,7 +344,8 @@ def gated_node(
         keyword = inspect.Parameter.KEYWORD_ONLY
         action.__signature__ = inspect.Signature([inspect.Parameter(name, keyword) for name in shown])
         action.__name__ = action.__qualname__ = action_name
-        return guard(action)(**shown)
+        action = guard(action)
+        return action(**shown)
 
     @functools.wraps(node)
     async def gate_async(state: Any, *args: Any, **kwargs: Any) -> Any:

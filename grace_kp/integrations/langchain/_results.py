@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from grace_kp.confidence import ProvenanceIndex
     from grace_kp.integrations.langchain._frames import Attempt, Frame, Specs
 
+    Failure = BaseException | tuple[str, str] | None
+
 
 QUESTIONS = ("input", "question", "query", "prompt", "task", "topic", "text", "objective")
 ANSWERS = ("output", "answer", "result", "response", "text", "generation")
@@ -504,17 +506,16 @@ class Unreported:
         name: str,
         arguments: object,
         *,
-        error: BaseException | tuple[str, str] | None = None,
+        error: Failure = None,
         result: object = None,
-        start: int | None = None,
+        start: int = -1,
     ) -> Call | None:
         named = arguments if isinstance(arguments, dict) else {"input": arguments}
         call = call_in(frame.here, self._specs(TOOL, name, None), named)
         if call is None:
             return None
         call.place = frame.place
-        if start is not None:
-            call.start = start
+        call.start = call.start if start < 0 else start
         if isinstance(error, tuple):
             call.refuse(*error)
         elif error is not None:

@@ -264,7 +264,7 @@ def action_for(
     reasons = {name: kept[name] for name in ("level", "score", "breakdown", "penalties", "reason")}
     if alarms := read_alarms((case.decision.facts or {}).get("alarms")):
         reasons["alarms"] = alarm_sentences(alarms, shown)
-    return action_request(case.name, shown, reasons, unseen=unseen, approval=approval)
+    return action_request(case.name, shown, reasons, unseen, approval)
 
 
 def edit_problem(cases: list[ToolCase], answers: list[ActionAnswer]) -> str:
