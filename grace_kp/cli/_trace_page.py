@@ -39,7 +39,7 @@ DEPTH = 6
 """Maximum depth of nested runs."""
 DETAILS = frozenset({
     "digest", "executed digest", "policy version", "attempt", "after step", "measured", "unmeasured", "floor", "waits", "key", "call id",
-    "fallbacks", "id", "tool call id", "alarms", "action confidence",
+    "fallbacks", "id", "tool call id", "alarms", "action confidence", "asked at", "decided at",
 })  # fmt: skip
 """Facts of a decision shown only with --full."""
 LABEL_FACTS = {"action": "action ", "source": "", "by": "by ", "program": "", "at": "", "probability": "probability "}

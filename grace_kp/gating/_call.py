@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from grace_kp.gating._ledger import Ledger
     from grace_kp.gating._request import InterventionResponse, Reviewer
 
+MAX_PART = 200
+"""Characters of an id that people are shown."""
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -123,7 +126,7 @@ class Place:
     def key(self, action: str, digest: str, stated: str) -> str:
         """Return the key of a call in the ledger. `stated` is the key that the program states, which only tells calls apart further."""
         parts = [self.framework, self.session, self.turn, self.call_id, self.number, action, digest, stated]
-        return f"call|{hashlib.sha256(canonical(parts)).hexdigest()}"
+        return f"call|{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
 class StandingCall:
@@ -151,8 +154,8 @@ class StandingCall:
 
     def whereabouts(self) -> dict[str, Any]:
         """Return where the call belongs, for people who look at the request."""
-        stated = {"framework": self.place.framework, "session": self.place.session, "call_id": self.place.call_id}
-        return {name: value for name, value in stated.items() if value is not None}
+        stated = {name: getattr(self.place, name) for name in ("framework", "session", "turn", "call_id")}
+        return {name: str(value)[:MAX_PART] for name, value in stated.items() if value is not None}
 
     def remember(self, inbox: Inbox) -> None:
         """Do nothing: the program finds its calls again by itself."""

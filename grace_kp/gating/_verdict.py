@@ -325,7 +325,7 @@ class Claim:
         self._verdict, self._call = verdict, call
         self._engine = execution(call)
         self._lock = threading.Lock()
-        self.started, self.has_result = False, False
+        self.started = self.has_result = self._is_open = False
         self.result: Any = None
         self.message = ""
         self.error: Exception | None = None
@@ -334,7 +334,7 @@ class Claim:
     def _take(self, outcome: Outcome | RunAction) -> None:
         if isinstance(outcome, RunAction):
             self.key = idempotency_key_of(outcome.operation)
-            self.started = True
+            self.started = self._is_open = True
             self._verdict._claims.add(self)
         elif isinstance(outcome, RanBefore):
             stated = describe_earlier(outcome.earlier, self._verdict.action)
@@ -380,9 +380,10 @@ class Claim:
 
     def _ending(self, outcome: Returned | Raised) -> Steps[object]:
         with self._lock:
-            if not self.started or self not in self._verdict._claims:
+            if not self._is_open:
                 raise GateError(f"the claim of {self._verdict.action} has ended, or was never begun")
-            self._verdict._claims.discard(self)
+            self._is_open = False
+        self._verdict._claims.discard(self)
         return (yield from until_action(self._engine, outcome))
 
 
@@ -486,4 +487,9 @@ def _outcome_of(error: Exception) -> str:
         return "timed_out"
     if isinstance(error, ActionRedirected):
         return "answered"
-    return "rejected" if isinstance(error, ActionCancelled) and error.response is not None else "not_asked"
+    return "rejected" if isinstance(error, ActionCancelled) and _is_answer(error.response) else "not_asked"
+
+
+def _is_answer(response: InterventionResponse | None) -> bool:
+    """Return whether a reviewer gave the response, and not the gate in its place."""
+    return response is not None and response.reviewer is not None

@@ -46,7 +46,7 @@ from grace_kp.trace import render
 
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from grace_kp.approvals import Inbox
     from grace_kp.confidence import ActionAlarm, ActionFeatures, ConfidenceFactors, RunEvidence
@@ -323,9 +323,8 @@ class Scope:
         if seen is None:
             return (), ()
         found, gaps = seen
-        sealed = () if case.terms is None else case.terms.sealed
         alarms = tuple(
-            replace(each, parameter=_plain_path(each.parameter, sealed), tool=each.tool[:MAX_TOOL])
+            replace(each, parameter=_plain_path(each.parameter, case), tool=each.tool[:MAX_TOOL])
             for each in found.alarms
         )
         if UNREAD_RUN in gaps:
@@ -334,7 +333,7 @@ class Scope:
         if not unknown:
             return alarms, ()
         why = "; ".join(gaps) or "it could not be read, or an agent inside of a tool returned it"
-        return alarms, (f"where `{_plain_path(unknown[0].parameter, sealed)}` is from cannot be known: {why}",)
+        return alarms, (f"where `{_plain_path(unknown[0].parameter, case)}` is from cannot be known: {why}",)
 
     def _features(self, case: GatedCall) -> ActionFeatures | None:
         """Return what is known of a call; None where what the agent has seen could not be read."""
@@ -415,14 +414,18 @@ def _readable(value: object, left: Iterator[int], depth: int = 0) -> object:
     return render(value)
 
 
-def _plain_path(path: str, sealed: Collection[str]) -> str:
+def _plain_path(path: str, case: GatedCall) -> str:
     """Return the path of a value up to the first key that is no plain name, because keys inside of an argument may be content.
 
-    Inside of a sealed argument they are content.
+    Inside of a sealed argument they are content. A parameter that the author declared is shown by its name, whatever that is.
     """
+    sealed, declared = () if case.terms is None else case.terms.sealed, case.own_schema().get("properties") or ()
+    names = [name for name in (*sealed, *declared) if path == name or path[: len(name) + 1] in {f"{name}.", f"{name}["}]
+    if names and (name := max(names, key=len)) is not None:
+        found = _PATH.match(f"x{path[len(name) :]}")
+        return name if name in sealed or found is None else f"{name}{found[0][1:]}"
     found = _PATH.match(path)
-    name = re.split(r"[.\[]", path)[0]
-    return name if name in sealed else found[0] if found else "…" * bool(path)
+    return found[0] if found else "…" * bool(path)
 
 
 def gate_action(

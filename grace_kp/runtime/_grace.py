@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._pipeline import Hook, Pipeline
     from grace_kp.runtime._promise import PromiseWatch
     from grace_kp.runtime._scoring import TraceScorers
-    from grace_kp.runtime._seam import Action
+    from grace_kp.runtime._seam import Action, GateTable
     from grace_kp.runtime._writer import Writer
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
@@ -391,6 +391,19 @@ class Grace(Front, Resident):
         if len(self._actions) > MAX_ACTIONS:
             del self._actions[next(iter(self._actions))]
         return action
+
+    def tool_gates(self, gates: Mapping[str, Policy | str] | None, title: str) -> GateTable:
+        """Return the gates of an adapter by tool: policies or floors by name or glob, such as `{"pay": "confirm"}`.
+
+        `action(tool, schema)` of it is the action of a tool, and `title` names the adapter in warnings.
+
+        Raises:
+            ValueError: a policy cannot be used, or its name can match no tool; the message names it.
+            TypeError: `gates` is not a mapping.
+        """
+        from grace_kp.runtime._seam import GateTable
+
+        return GateTable(self, gates, title)
 
     def feedback(
         self,

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import threading
 from collections import OrderedDict
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.record import (
     AGENT,
@@ -42,8 +40,7 @@ from grace_kp.record import (
 from grace_kp.trace import render, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.confidence import Scores
     from grace_kp.record import Call, Run
@@ -52,8 +49,7 @@ if TYPE_CHECKING:
 
     Frame = Call | Run
     Instant = datetime | float | None
-
-T = TypeVar("T")
+    Who = tuple[str, str, str | None, str | None, str | None]
 
 MAX_OPEN = 10_000
 """Live runs that are open at once; beyond it the oldest is closed as interrupted."""
@@ -62,20 +58,26 @@ MAX_SUSPENDED = 256
 MAX_SPECS, MAX_NAME, MAX_OBJECTIVE, MAX_SEALED = 1_024, 200, 2_000, 200_000
 OVERFLOW = f"closed as interrupted, because more than {MAX_OPEN:,} runs were open"
 DEFAULT = "grace_kp"
+LAST = 1e11
+"""Seconds since the epoch that are certainly no time."""
 
 
-@contextmanager
-def _current(frame: Frame, entered: T) -> Iterator[T]:
-    """Make a run or call current while a block runs. Leaving the block raises nothing, in whichever context that happens."""
-    before, token = CURRENT.get(), CURRENT.set(frame)
-    try:
-        yield entered
-    finally:
-        try:
-            CURRENT.reset(token)
-        except ValueError:  # another context, perhaps a copy of the one that was entered
-            if CURRENT.get() is frame:
-                CURRENT.set(before)
+class Current:
+    """Makes a run or call current while a block runs. Leaving the block raises nothing, in whichever context and order that happens."""
+
+    __slots__ = ("_before", "_entered", "_frame")
+
+    def __init__(self, frame: Frame, entered: Any) -> None:
+        self._frame, self._entered, self._before = frame, entered, None
+
+    def __enter__(self) -> Any:
+        self._before = CURRENT.get()
+        CURRENT.set(self._frame)
+        return self._entered
+
+    def __exit__(self, *_: object) -> None:
+        if CURRENT.get() is self._frame:  # also in a copy of the context that was entered; no token would do there
+            CURRENT.set(self._before)
 
 
 class LiveRun:
@@ -89,25 +91,17 @@ class LiveRun:
     """
 
     __slots__ = (
-        "__weakref__", "_block", "_runs", "claims", "domain", "frame", "framework", "instructions", "name", "outcome", "place", "run", "session",
+        "__weakref__", "_block", "_runs", "_who", "claims", "domain", "frame", "framework", "instructions", "name", "outcome", "place", "run", "session",
         "thought", "update", "user", "user_message",
     )  # fmt: skip
 
-    def __init__(self, runs: LiveRuns, run: Run | None, frame: Run, place: tuple[str, str] | None) -> None:
+    def __init__(self, runs: LiveRuns, run: Run | None, frame: Run, who: Who, place: tuple[str, str] | None) -> None:
         self._runs, self.place, self.run, self.frame = runs, place, run, frame
-        self._block: AbstractContextManager[Any] | None = None
-        self.name = self.domain = ""
-        self.framework: str | None = None
-        self.session: str | None = None
-        self.user: str | None = None
+        self.name, self.domain, self.framework, self.session, self.user = self._who = who
+        self._block: Current | None = None
         self.claims: set[Any] = set()
         self.thought, self.user_message, self.instructions = frame.thought, frame.user_message, frame.instructions
         self.update, self.outcome = frame.update, frame.outcome
-
-    @property
-    def grace(self) -> Grace:
-        """The runtime of the run."""
-        return self._runs.grace
 
     @property
     def id(self) -> str | None:
@@ -124,10 +118,11 @@ class LiveRun:
         """The finished trace, scored; RuntimeError while the run is open, or where its trace was not kept."""
         return self.frame.trace
 
-    def current(self) -> AbstractContextManager[LiveRun]:
+    def current(self) -> Current:
         """`with run.current():` — gates and recorded functions inside belong to this run. It may be entered repeatedly, by many tasks and threads."""
-        return _current(self.frame, self)
+        return Current(self.frame, self)
 
+    @shielded
     def handoff(self, to: str | Iterable[str], *, source: str | None = None) -> None:
         """Record as a thought that the agent, or the one named `source`, handed over to another or several."""
         words = HOST.handoff_to([to] if isinstance(to, str) else [*to])
@@ -150,6 +145,8 @@ class LiveRun:
         Without `ended` it ended now; without `started` it took no time.
         """
         run = self.frame
+        if run is not self.run:
+            return
         end = _on_clock(run, ended) or run.clock()
         call = ModelCall(render_text(model, MAX_NAME), start=min(_on_clock(run, started) or end, end), end=end)
         call.text = _shown(run, text) if text else ""
@@ -175,29 +172,23 @@ class LiveRun:
     ) -> LiveCall:
         """Record that a tool is called; return the call, which must be ended. Any number may be open at once.
 
-        Args:
-            tool: its name, or its action. What a gated action of that name ignores is not recorded, and what it seals is hidden.
-            arguments: by name.
-            kind: `search` for a tool that returns search results.
-            scores: what their scores are; see `Grace.retriever`. When None, no score is read, and gates ask at least for CONFIRM.
-            failed: decides whether a result is a failure; see `Grace.tool`. That of the action when None.
-            started: an aware datetime, or seconds since the epoch; now when None.
-            inside: the call around it.
+        `tool` is its name or its action; what a gated action of that name ignores is not recorded, and what it seals is hidden. A tool of the
+        kind `search` returns search results; `scores` and `failed` are those of `Grace.retriever`. Without `scores` no score is read,
+        and gates ask at least for CONFIRM. `started` is an aware datetime, or seconds since the epoch; `inside` is the call around it.
         """
         run, call, is_name = self.frame, None, isinstance(tool, str)
+        if run is not self.run:
+            return LiveCall(self, None, reads_scores=False)
         try:
             action = self._runs.action_named(tool) if is_name else tool
-            spec = self._runs.spec_of(
-                tool if is_name else tool.name, kind, scores, failed or getattr(action, "failed", None)
-            )
+            failed = failed or getattr(action, "failed", None)
+            spec = self._runs.spec_of(tool if is_name else tool.name, kind, scores, failed)
             named = {str(key): value for key, value in arguments.items()}
             if (terms := getattr(action, "terms", None)) is not None:
                 sealed = {key: render(value, MAX_SEALED) for key, value in named.items() if key in terms.sealed}
-                named = {key: value for key, value in named.items() if key not in terms.ignore} | dict.fromkeys(
-                    sealed, SEALED
-                )
                 if sealed:  # its result may repeat them
                     register(run, {"sealed": [*sealed], "arguments": sealed})
+                named = {key: SEALED if key in sealed else named[key] for key in named if key not in terms.ignore}
             if not run.open:
                 note("open_tool", "called after the run had ended")
             elif (call := call_in(inside.frame if inside else run, spec, named)) is not None and started is not None:
@@ -224,16 +215,14 @@ class LiveRun:
 
     def fail(self, error: BaseException | str, *, ended: Instant = None) -> None:
         """Record that the run failed, with an exception or a message."""
-        raised = isinstance(error, BaseException)
-        self._end(lambda run: run.fail(error) if raised else run.refuse("Error", _shown(run, error)), ended)  # type: ignore[arg-type]
-
-    def interrupt(self, why: str) -> None:
-        """Record that nobody reported the end of the run."""
-        self._end(lambda run: run.refuse("Interrupted", why, INTERRUPTED))
+        if isinstance(error, BaseException):
+            self._end(lambda run: run.fail(error), ended)
+        else:
+            self._end(lambda run: run.refuse("Error", _shown(run, error)), ended)
 
     def suspend(self, key: str) -> None:
         """End the live run, because it waits for a person; its trace is continued by `open_run(resume=key)`, also in another process."""
-        self._end(lambda run: self._suspend(run, self._runs.token(key, self)))
+        self._end(lambda run: self._suspend(run, _token(key, self._who)))
 
     @shielded
     def _suspend(self, run: Run, token: str) -> None:
@@ -241,14 +230,20 @@ class LiveRun:
         run.suspend(Pause(token, None, None, once=True))
         if run is not self.run:
             return
-        self.grace._writer.store_soon(1.0)  # with the runs inside, because the program may save its state next and die
+        self._runs.grace._writer.store_soon(
+            1.0
+        )  # with the runs inside, because the program may save its state next and die
         self._runs.suspended[token] = run
         if len(self._runs.suspended) > MAX_SUSPENDED:
             self._runs.suspended.popitem(last=False)
 
     def _end(self, end: Callable[[Run], object], ended: Instant = None) -> None:
-        if not self._runs.leave(self):
-            return
+        runs = self._runs
+        with runs.lock:
+            if runs.open_runs.pop(self, True):  # it has ended before
+                return
+            if self.place is not None and runs.by_id.get(self.place) is self:
+                del runs.by_id[self.place]
         try:
             while self.claims:
                 attempt("a claim that its run leaves open", self.claims.pop().unknown)
@@ -264,7 +259,7 @@ class LiveRun:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         if self._block is not None:
-            self._block.__exit__(None, None, None)
+            self._block.__exit__()
         if error is None:
             self.close()
         else:
@@ -293,9 +288,9 @@ class LiveCall:
         """The recorded call, else its run."""
         return self.run.frame if self.call is None else self.call
 
-    def current(self) -> AbstractContextManager[LiveCall]:
+    def current(self) -> Current:
         """`with call.current():` — gates, recorded functions and runs inside belong to this call; see `LiveRun.current`."""
-        return _current(self.frame, self)
+        return Current(self.frame, self)
 
     @shielded
     def close(self, result: object, *, ended: Instant = None) -> None:
@@ -334,21 +329,11 @@ class LiveRuns:
 
     def after_fork(self) -> None:
         """Forget all of them in the child; they belong to the parent."""
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self.open_runs: dict[LiveRun, None] = {}
         self.by_id: dict[tuple[str, str], LiveRun] = {}
         self.suspended: OrderedDict[str, Run] = OrderedDict()
         self._specs: dict[Any, Spec] = {}
-
-    def leave(self, live: LiveRun) -> bool:
-        """Forget a run that ends; False where it has ended before."""
-        with self._lock:
-            if live not in self.open_runs:
-                return False
-            del self.open_runs[live]
-            if live.place is not None and self.by_id.get(live.place) is live:
-                del self.by_id[live.place]
-        return True
 
     def open(
         self, objective: object, name: str | None, framework: str | None, run_id: object, resume: str | None,
@@ -356,60 +341,57 @@ class LiveRuns:
     ) -> LiveRun:  # fmt: skip
         """Open a live run. `stated` has its domain, session, user, tags and metadata."""
         recorder, around = self.grace.recorder, inside.run if isinstance(inside, LiveCall) else inside
-        framework = framework or (None if around is None else around.framework)
+        framework, session, user = (
+            getattr(around, label, None) if value is None else value
+            for label, value in (("framework", framework), ("session", stated["session"]), ("user", stated["user"]))
+        )
         known = render_text(name or framework or "run", MAX_NAME)
-        text = render_text(objective, min(MAX_OBJECTIVE, recorder.max_text)) if recorder.capture_input else ""
-        spec = Spec(None, kind=AGENT, name=known, domain=stated["domain"])
-        run = self._begin(spec, text if text.strip() else known, None if inside is None else inside.frame, started)
+        who = (known, stated["domain"] or recorder.domain, framework, session, user)
+        text = (
+            render_text("" if objective is None else objective, min(MAX_OBJECTIVE, recorder.max_text))
+            if recorder.capture_input
+            else ""
+        )
+        spec, token = (
+            Spec(None, kind=AGENT, name=known, domain=stated["domain"]),
+            None if resume is None else _token(resume, who),
+        )
+        around_frame, begins = None if inside is None else inside.frame, _nanoseconds(started)
+        run = self._begin(spec, text if text.strip() else known, around_frame, begins, who[2], stated, token)
         frame = run
         if frame is None:
             frame = silent_run(spec, known)
             frame.owner.max_events = 0
-        live = LiveRun(self, run, frame, None if run_id is None else (framework or DEFAULT, str(run_id)))
-        live.name, live.domain, live.framework = known, spec.domain or recorder.domain, framework
-        for label in ("session", "user"):
-            setattr(
-                live, label, stated[label] if around is None or stated[label] is not None else getattr(around, label)
-            )
-        if run is not None:
-            run.framework = framework or DEFAULT
-            run.update(**{label: stated[label] for label in ("session", "user", "tags", "metadata")})
-            self._announce(run, None if resume is None else self.token(resume, live))
-        with self._lock:
+        live = LiveRun(self, run, frame, who, None if run_id is None else (framework or DEFAULT, str(run_id)))
+        with self.lock:
             self.open_runs[live] = None
             if live.place is not None:
                 self.by_id[live.place] = live
             oldest = next(iter(self.open_runs)) if len(self.open_runs) > MAX_OPEN else None
         if oldest is not None:
             note("open_run", OVERFLOW)
-            oldest.interrupt(OVERFLOW)
+            oldest._end(lambda run: run.refuse("Interrupted", OVERFLOW, INTERRUPTED))
         return live
 
     @shielded
-    def _begin(self, spec: Spec, objective: str, inside: Frame | None, started: Instant) -> Run | None:
-        arguments = {"input": objective}
-        run = open_run(self.grace.recorder, spec, (), arguments, objective=objective, inside=inside, quiet=True)
-        if run is not None:
-            run.keep = True
-            at, wall = _nanoseconds(started), run.owner.wall_clock()
-            if at is not None and at < wall:
-                run.began, run.start = at, run.start - (wall - at)
-                if run.via is not None:
-                    run.via.start = max(run.start, run.via.run.start)
-        return run
-
-    @shielded
-    def _announce(self, run: Run, token: str | None) -> None:
+    def _begin(
+        self, spec: Spec, objective: str, inside: Frame | None, begins: int | None, framework: str | None,
+        stated: Mapping[str, Any], token: str | None,
+    ) -> Run | None:  # fmt: skip
+        recorder, arguments = self.grace.recorder, {"input": objective}
+        run = open_run(recorder, spec, (), arguments, objective=objective, inside=inside, quiet=True)
+        if run is None:
+            return None
+        run.keep, run.framework = True, render_text(framework or DEFAULT, MAX_NAME)
+        if begins is not None and begins < (wall := recorder.wall_clock()):
+            run.began, run.start = begins, run.start - (wall - begins)
+            if run.via is not None:
+                run.via.start = max(run.start, run.via.run.start)
+        run.update(**{label: stated[label] for label in ("session", "user", "tags", "metadata")})
         if token is not None:
             run.resumes = Pause(token, None, None, previous=self.suspended.pop(token, None), once=True)
-        self.grace.recorder.announce(run)
-
-    @staticmethod
-    def token(key: str, live: LiveRun) -> str:
-        """Return what a suspended run is found by. It shows neither the key nor whom the run is for."""
-        parts = (key, live.name, live.domain, live.framework, live.session, live.user)
-        whole = json.dumps([None if part is None else str(part) for part in parts], separators=(",", ":"))
-        return hashlib.sha256(whole.encode()).hexdigest()
+        recorder.announce(run)
+        return run
 
     def action_named(self, name: str) -> Any:
         """Return the gated action of this name that was defined last; None without one."""
@@ -434,6 +416,12 @@ class LiveRuns:
         return spec
 
 
+def _token(key: str, who: Who) -> str:
+    """Return what a suspended run is found by. It shows neither the key nor whom the run is for."""
+    parts = [None if part is None else str(part) for part in (key, *who)]
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
+
+
 def _shown(run: Run, text: object) -> str:
     return render_text(text, run.max_text) if run.owner.capture_output else NOT_CAPTURED
 
@@ -450,8 +438,8 @@ def _nanoseconds(value: Instant) -> int | None:
     """Return a time as nanoseconds since the epoch; None without a usable one."""
     if isinstance(value, datetime) and value.utcoffset() is not None:
         return round(value.timestamp() * 1e9)
-    if type(value) in {int, float} and math.isfinite(value):  # type: ignore[arg-type]  # it is a number
-        return round(value * 1e9)  # type: ignore[operator]
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST:
+        return round(value * 1e9)
     if value is not None:
         note("started or ended", "a time must be an aware datetime or seconds since the epoch; recorded as now")
     return None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
+import logging
 import string
 from collections import Counter
 from collections.abc import Mapping
@@ -26,6 +28,7 @@ from grace_kp.gating import (
     LedgerEntry,
     Place,
     Policy,
+    PolicySet,
     StandingCall,
     Terms,
     Verdict,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._gates import Gates
 
 _VERSION = 1
+_log = logging.getLogger("grace_kp.gate")
 _REFUSALS = {"cancel": ActionCancelled, "input": ActionRedirected}
 
 
@@ -62,7 +66,8 @@ class Call:
         arguments: the arguments by name, JSON values; they are copied.
         id: the call id, or a tuple that ends with it: `(session, call_id)`, `(session, turn, call_id)` or
             `(framework, session, turn, call_id)`. What it leaves out comes from the run. Models choose call ids, so state the session, and
-            a turn that is the same when the program is resumed, such as the number of the model's message.
+            a turn that is the same when the program is resumed, such as the number of the model's message. Without a call id each call is
+            a new one, which only its verdict finds again.
 
     Raises:
         GateError: an argument is not JSON, or the id is none of these.
@@ -240,6 +245,68 @@ class Action:
         return case
 
 
+class GateTable:
+    """The gates that an adapter states by tool, and the tools that it has met; see `Grace.tool_gates`."""
+
+    def __init__(self, grace: Any, gates: Mapping[str, Policy | str] | None, title: str) -> None:
+        self._grace, self._title = grace, title
+        self._policies = PolicySet(gates)
+        self._actions: dict[str, Action] = {}
+        self._offered: set[str] = set()
+        self._warned: set[str] = set()
+        runtime = grace._gates()
+        for name in self._policies.names:  # groups without a common one are an error now
+            runtime.policies.for_action(name, self._policies.entry_for(name))
+        runtime.others.add(self._policies)
+        grace.recorder.is_gated = True
+
+    def action(
+        self, tool: str, schema: Mapping[str, Any] | None = None, *, failed: Callable[[Any], object] | None = None
+    ) -> Action:
+        """Return the action of a tool, with the policy that the table states for its name or for one that it looks like."""
+        found = self._actions.get(tool)
+        if found is None or (schema is not None and found.schema != schema):
+            policy = self._policies.stated_for(tool, lambda: self._offered)
+            found = self._actions[tool] = self._grace.action(tool, schema=schema, policy=policy, failed=failed)
+        return found
+
+    def offer(self, tools: Iterable[str]) -> None:
+        """State tools that the model is offered.
+
+        Raises:
+            GateError: an entry matches none of them and is spelt nearly like one.
+        """
+        if (names := {*tools}) <= self._offered:
+            return
+        for stated, tool in self._policies.misspelt(self._offered | names).items():
+            raise GateError(
+                f"{self._title}(gates={{{stated!r}: ...}}): no tool is called {stated!r}; did you mean {tool!r}? If not, leave it out"
+            )
+        self._offered |= names
+        self._grace._gates().tools.update(names)
+
+    def refuse(self, tools: Iterable[str], why: str) -> None:
+        """State tools that no hook sees: a warning for each, once.
+
+        Raises:
+            GateError: one of them is gated, which cannot be enforced.
+        """
+        for tool in tools:
+            if self.action(tool).gated:
+                raise GateError(f"{self._title} cannot gate {tool!r}: {why}; remove the tool or the gate")
+            self._warn(f"{self._title} neither records nor gates {tool!r}: {why}")
+
+    def warn_unmatched(self) -> None:
+        """Warn of entries that match no tool that was offered so far, each once."""
+        for stated, near in self._policies.unmatched(self._offered).items():
+            self._warn(f"{self._title}(gates=...): no tool offered so far is called {stated!r} (nearest: {near})")
+
+    def _warn(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            _log.warning("%s", message)
+
+
 def _named_in(stated: Mapping[str, Any]) -> list[str]:
     """Return the parameters that `key`, `ignore` and `sealed` name, for an action whose schema names none."""
     names = [*(stated.get("ignore") or ()), *(stated.get("sealed") or ())]
@@ -359,7 +426,7 @@ def _deciding(
     cases, places = [], []
     for call in calls:
         place = at or _place_of(call, live, run)
-        same = place, call.action.name, canonical(call.arguments)
+        same = place, call.action.name, json.dumps(call.arguments, sort_keys=True)
         equal[same] += 1
         place = place if at else replace(place, number=equal[same])
         places.append(place)
@@ -398,4 +465,6 @@ def _place_of(call: Call, live: Any, run: Run | None) -> Place:
     if session is None:
         # Without one, only this very call is found again: another conversation may use the same ids.
         session = f"run:{run.id}" if run is not None else f"call:{uuid4().hex}"
+    if call_id is None:
+        call_id = f"once:{uuid4().hex}"  # a call without an id is another one each time
     return Place(framework=str(framework), session=str(session), turn=turn, call_id=call_id)

@@ -193,7 +193,8 @@ def test_what_replaces_an_outcome():
     it.state_start(None)
     it.state_end(Raised(OSError("x")), None)
     it.state_start(None)
-    stated = {"id": it.fields["id"], "action": "pay", "arguments": {"euros": 5}}
+    stated = {name: it.fields[name] for name in ("id", "asked_at", "decided_at")}
+    stated |= {"action": "pay", "arguments": {"euros": 5}}
     assert {**stated, "outcome": "running"} == it.fields
     it.state_end(Returned("paid"), None)
     assert {**stated, "outcome": "executed"} == it.fields

@@ -241,8 +241,16 @@ def test_a_model_call_is_a_thought_with_its_tokens(grace):
     assert [("thought", "first", 2.0)] == [(step.type, step.content, step.latency_ms) for step in trace.steps]
     assert {"input_tokens": 7, "total_tokens": 7} == trace.grace["usage"]
     expected = [
-        {"model": "m", "status": "ok", "latency_ms": 2.0, "input_tokens": 3, "total_tokens": 3, "step": 0},
-        {"model": "m", "status": "ok", "latency_ms": 2.0, "input_tokens": 4, "total_tokens": 4},
+        {
+            "model": "m",
+            "status": "ok",
+            "started_ms": 0.0,
+            "latency_ms": 2.0,
+            "input_tokens": 3,
+            "total_tokens": 3,
+            "step": 0,
+        },
+        {"model": "m", "status": "ok", "started_ms": 0.0, "latency_ms": 2.0, "input_tokens": 4, "total_tokens": 4},
     ]
     assert expected == trace.grace["model_calls"]
 

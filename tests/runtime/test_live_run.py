@@ -85,7 +85,9 @@ def test_a_live_run_becomes_a_trace_of_what_the_adapter_reports(grace, clock):
         ("look", "error"), ("look", "ok"), ("checker", "error"), ("ask", "unfinished"), ("write", "closed"), ("wait", "unfinished")
     }  # fmt: skip
     assert trace.steps[0].input == {"from": "a", "user-id": 3}
-    assert [(call["model"], call["status"], call["input_tokens"]) for call in trace.grace["model_calls"]] == [("m1", "error", 3)]
+    assert [(call["model"], call["status"], call["input_tokens"]) for call in trace.grace["model_calls"]] == [
+        ("m1", "error", 3)
+    ]
     assert "support handed off to billing, legal" in [step.content for step in trace.steps]
     assert (trace.grace["tags"], trace.grace["session"], trace.grace["metadata"]) == (["beta"], "s1", {"n": 1})
     assert inner.trace.grace["parent"]["trace_id"] == run.id
@@ -114,7 +116,7 @@ def test_times_are_those_that_the_adapter_states(grace, clock):
     assert (trace.decisions[0].asked_at, trace.decisions[0].decided_at) == ("2026-01-02T03:04:15.000Z",) * 2
 
 
-@pytest.mark.parametrize("wrong", [datetime(2026, 1, 1), True, float("nan"), "now"])
+@pytest.mark.parametrize("wrong", [START.replace(tzinfo=None), True, float("nan"), "now"])
 def test_a_time_that_cannot_be_used_is_now(grace, clock, wrong):
     """It is noted, and nothing raises."""
     run = grace.open_run("Refund it", started=wrong)

@@ -23,8 +23,9 @@ LAST = "8db7c57"
 INTERRUPTED = "kp:trace:00000000-0000-4000-8000-000000000099"
 # Measured with a real clock, or a sentence for people.
 VARIABLE = {"waited_ms", "response_time_ms", "reason"}
-# Recorded since then, and tested on their own: the number of steps before a decision, what it rests on, parts that count unevaluated, and the id of a decision.
-ADDED = {"step", "measured", "unmeasured", "fallbacks"}
+# Recorded since then, and tested on their own: the number of steps before a decision, what it rests on, parts that count unevaluated, the id of a
+# decision, and the times of decisions, of thoughts and of model calls.
+ADDED = {"step", "measured", "unmeasured", "fallbacks", "asked_at", "decided_at"}
 QUERIES = {
     "all": {"limit": 50},
     "domain": {"domain": "code", "limit": 50},
@@ -45,6 +46,7 @@ def comparable(value, *, judged=False):
             key: comparable(part, judged=judged or key == "evaluation")
             for key, part in value.items()
             if key not in VARIABLE | ADDED
+            and not (key == "started_ms" and "call_id" not in value)
             and not (judged and key == "latency_ms")
             and not (key == "id" and str(part).startswith("gate-"))
         }
