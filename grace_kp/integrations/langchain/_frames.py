@@ -12,7 +12,6 @@ import asyncio
 import sys
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
@@ -20,12 +19,11 @@ from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, 
 from langchain_core.runnables.config import var_child_runnable_config
 
 from grace_kp.confidence import UNKNOWN, checked_scores
-from grace_kp.integrations.langchain._results import digests_in, question_of, read_messages
 from grace_kp.record import CURRENT, HOST, Call, Pause, Run, Spec, find_frame
-from grace_kp.trace import cut, render, render_text, to_text
+from grace_kp.trace import render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from types import FrameType
 
     from grace_kp.confidence import Scores
@@ -139,7 +137,6 @@ def include_others() -> None:
         called.extend(others)
 
 
-MAX_OBJECTIVE = 2_000
 EVERY = "*"
 """Declares all searches that are not declared by name."""
 RELEVANCE = frozenset({"similarity_search_with_relevance_scores", "asimilarity_search_with_relevance_scores"})
@@ -148,8 +145,6 @@ DISTANCE_STORES = frozenset({"Annoy", "Chroma", "FAISS", "LanceDB", "PGVector"})
 """Vector stores whose native scores are distances. A `score` of their documents may be a distance or a similarity."""
 MAX_SPECS = 10_000
 AGENTS = "langchain_create_agent"
-STREAMED = {"input": ""}
-"""LangChain's placeholder for the input of a stream that has not read it yet."""
 
 running_loop = asyncio._get_running_loop  # None outside of a loop, where `get_running_loop` would raise an exception
 
@@ -328,38 +323,6 @@ class Specs:
         return UNKNOWN if store in DISTANCE_STORES else None
 
 
-def is_placeholder(inputs: object) -> bool:
-    return type(inputs) is dict and inputs == STREAMED
-
-
-def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
-    """Return the objective of a run: the question in its input, else the call itself."""
-    if not recorder.capture_input:
-        return name
-    text = inputs if type(inputs) is str else question_of(inputs)
-    limit = min(MAX_OBJECTIVE, recorder.max_text)
-    if text and not text.isspace():
-        return text if len(text) <= limit else cut(text, limit)
-    if inputs is None or is_placeholder(inputs) or type(inputs).__name__ == "Command":
-        return name
-    return cut(f"{name}({to_text(render(inputs, 200))})", limit)
-
-
-def keep_messages(run: Run, messages: Sequence[Any], frame: Frame | None) -> None:
-    """Keep the messages that a model is sent first in a run, and instructions that it is sent later, for the gates of the run."""
-    known, head = run.preamble or [], getattr(messages[0], "content", messages[0]) if messages else None
-    heads = [getattr(first := each.args[0][0], "content", first) for _, each in known if isinstance(each, partial)]
-    if head is None or head in heads or len(heads) >= MAX_HEADS:
-        return
-    while frame is not None and frame.parent is not None:
-        frame = frame.parent
-    digests, at = () if frame is None else frame.digests or digests_in(frame.inputs), len(run.events)
-    words = partial(read_messages, messages[:1] if heads else [*messages], digests, is_head=bool(heads))
-    run.preamble = [*known, (at if at or heads or run.is_resumed else -1, words)]
-
-
-MAX_HEADS = 8
-"""Different first messages of a run that are kept."""
 MAX_SUSPENDED = 256
 MAX_INTERRUPTS = 100
 

@@ -28,7 +28,6 @@ except ImportError:
     _Handler = BaseCallbackHandler  # type: ignore[assignment,misc]
 
 from grace_kp.integrations.langchain._frames import (
-    MAX_OBJECTIVE,
     PLACE,
     Chain,
     Frame,
@@ -40,10 +39,7 @@ from grace_kp.integrations.langchain._frames import (
     ids_of,
     include_others,
     interrupts_of,
-    is_placeholder,
-    keep_messages,
     note_steps,
-    objective_of,
     open_here,
     register,
     running_loop,
@@ -51,14 +47,18 @@ from grace_kp.integrations.langchain._frames import (
     watch_task,
 )
 from grace_kp.integrations.langchain._results import (
+    MAX_OBJECTIVE,
     Unreported,
     answer_of,
     close_tool,
     digests_in,
     input_by_name,
+    is_placeholder,
     is_question_document,
+    keep_messages,
     left_in,
     mark_recorded,
+    objective_of,
     proposed_by,
     question_of,
     record_model,

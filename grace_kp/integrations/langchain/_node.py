@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from grace_kp.errors import ActionCancelled, ActionNotApproved
 from grace_kp.gating import InterventionResponse, ProgramAnswer, alarm_sentences, plain, view
+from grace_kp.integrations.langchain._resume import APPROVALS, keep_thread
 from grace_kp.levels import InterventionAction, InterventionLevel
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Any]
 
-APPROVALS = "approvals"
-"""Field of an answer: ids of requests that are decided in the inbox."""
 PERSON = "person"
 """Reviewer where an answer names none."""
 MAX_NAME = 200
@@ -96,16 +95,6 @@ def hitl_request(actions: list[dict[str, Any]], problem: str = "") -> dict[str, 
 
 def looks_into_inbox(answer: Any) -> bool:
     return isinstance(answer, Mapping) and APPROVALS in answer and "decisions" not in answer
-
-
-def approvals_in(value: Any) -> list[str]:
-    """Return the ids of the requests in the value of an interrupt; none unless all its actions have one."""
-    actions = value.get("action_requests") if isinstance(value, Mapping) else None
-    if not isinstance(actions, list | tuple):
-        return []
-    found = [action.get("approval") if isinstance(action, Mapping) else None for action in actions]
-    approvals = [approval for approval in found if isinstance(approval, str)]
-    return approvals if len(approvals) == len(found) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,8 +388,6 @@ class RunningNode:
 
     def remember(self, inbox: Inbox) -> None:
         """Store the thread with its configuration, so that it can be resumed once its requests are decided."""
-        from grace_kp.integrations.langchain._resume import keep_thread
-
         keep_thread(inbox.tables, self._configurable)
 
     def begin(self) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import (
@@ -27,7 +28,7 @@ from grace_kp.record import (
     call_in,
     reported_failure,
 )
-from grace_kp.trace import render_text, stored_fields
+from grace_kp.trace import cut, render, render_text, stored_fields, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,12 +37,16 @@ if TYPE_CHECKING:
 
     from grace_kp.confidence import ProvenanceIndex
     from grace_kp.integrations.langchain._frames import Attempt, Frame, Specs
+    from grace_kp.record import Recorder, Run
 
     Failure = BaseException | tuple[str, str] | None
 
 
 QUESTIONS = ("input", "question", "query", "prompt", "task", "topic", "text", "objective")
 ANSWERS = ("output", "answer", "result", "response", "text", "generation")
+MAX_OBJECTIVE = 2_000
+STREAMED = {"input": ""}
+"""LangChain's placeholder for the input of a stream that has not read it yet."""
 _HUMAN = {"human", "user"}
 _MODEL = {"ai", "assistant", "AIMessageChunk"}
 _USAGE = {
@@ -296,6 +301,40 @@ def input_by_name(inputs: object, name: str) -> dict[str, Any]:
     if isinstance(inputs, Mapping) and all(isinstance(key, str) for key in inputs):
         return dict(inputs)
     return {name: inputs}
+
+
+def is_placeholder(inputs: object) -> bool:
+    return type(inputs) is dict and inputs == STREAMED
+
+
+def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
+    """Return the objective of a run: the question in its input, else the call itself."""
+    if not recorder.capture_input:
+        return name
+    text = inputs if type(inputs) is str else question_of(inputs)
+    limit = min(MAX_OBJECTIVE, recorder.max_text)
+    if text and not text.isspace():
+        return text if len(text) <= limit else cut(text, limit)
+    if inputs is None or is_placeholder(inputs) or type(inputs).__name__ == "Command":
+        return name
+    return cut(f"{name}({to_text(render(inputs, 200))})", limit)
+
+
+def keep_messages(run: Run, messages: Sequence[Any], frame: Frame | None) -> None:
+    """Keep the messages that a model is sent first in a run, and instructions that it is sent later, for the gates of the run."""
+    known, head = run.preamble or [], getattr(messages[0], "content", messages[0]) if messages else None
+    heads = [getattr(first := each.args[0][0], "content", first) for _, each in known if isinstance(each, partial)]
+    if head is None or head in heads or len(heads) >= MAX_HEADS:
+        return
+    while frame is not None and frame.parent is not None:
+        frame = frame.parent
+    digests, at = () if frame is None else frame.digests or digests_in(frame.inputs), len(run.events)
+    words = partial(read_messages, messages[:1] if heads else [*messages], digests, is_head=bool(heads))
+    run.preamble = [*known, (at if at or heads or run.is_resumed else -1, words)]
+
+
+MAX_HEADS = 8
+"""Different first messages of a run that are kept."""
 
 
 def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
