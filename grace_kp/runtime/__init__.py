@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from grace_kp.runtime._pipeline import record_of, with_outcomes
     from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._promise import promises_in
-    from grace_kp.runtime._seam import Action, Call
+    from grace_kp.runtime._seam import Action, ActionScope, Call
 
 __all__ = [
     "Action",
+    "ActionScope",
     "Assessor",
     "Call",
     "Front",
@@ -84,7 +85,7 @@ _MODULES = {
     **dict.fromkeys(("resolve_label", "stated_correct", "store_feedback"), "_feedback"),
     **dict.fromkeys(("GateSpec", "Scope"), "_gates"),
     **dict.fromkeys(("LiveCall", "LiveRun"), "_live"),
-    **dict.fromkeys(("Action", "Call"), "_seam"),
+    **dict.fromkeys(("Action", "ActionScope", "Call"), "_seam"),
     **dict.fromkeys(("record_of", "with_outcomes"), "_pipeline"),
     "ProfileSet": "_profiles",
     "promises_in": "_promise",

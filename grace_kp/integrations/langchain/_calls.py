@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import keyword
 import time
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -17,26 +15,20 @@ from pydantic_core import to_jsonable_python
 
 from grace_kp.approvals import decode, encode
 from grace_kp.confidence import ActionDecision
-from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut, brief
+from grace_kp.errors import ActionCancelled, brief
 from grace_kp.gating import (
-    FACTS,
-    Consent,
     Coverage,
     Decision,
     GatedCall,
     GateEntry,
     InboxReviewer,
     InterventionRequest,
-    InterventionResponse,
     NotCheckable,
-    Unknown,
-    alarm_sentences,
+    json_signature,
     plain,
-    read_alarms,
     view,
 )
-from grace_kp.integrations.langchain._interrupts import action_request
-from grace_kp.integrations.langchain._messages import tool_result
+from grace_kp.integrations.langchain._results import tool_result
 from grace_kp.integrations.langchain._tool_guard import call_digest, keep_entry
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
@@ -51,22 +43,25 @@ from grace_kp.integrations.langchain._tool_schema import (
     schema_problem,
     validate_arguments,
 )
-from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.levels import InterventionLevel
 from grace_kp.record import current_run
-from grace_kp.runtime import GateSpec, Scope
+from grace_kp.runtime import ActionScope, GateSpec, Scope
 
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Mapping, Sequence
 
     from grace_kp.confidence import RunEvidence
     from grace_kp.gating import HeldRefusal, Policy
-    from grace_kp.integrations.langchain._interrupts import ActionAnswer
+    from grace_kp.integrations.langchain._node import RunningNode
     from grace_kp.runtime import Grace
 
     Values = Mapping[str, Any]
 
 CONSENTED, NOT_NEEDED, REFUSED, INVALID = "given", "not needed", "refused", "invalid"
 CHANGED = "It was changed since it was proposed."
+STATED = ("level", "score", "reason", "policy_version", "digest", "floor", "evaluation", "evidence_gaps")
+"""Fields of a decision that the entry in the trace states, besides the facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,30 +118,9 @@ class ToolDecision:
     def proposed_digest(self) -> str:
         return self.digest if self.proposed is None else self.proposed
 
-    def reasons(self) -> dict[str, Any]:
-        kept = self.to_dict()
-        return {name: kept[name] for name in ("level", "score", "breakdown", "penalties", "reason")}
-
-    def question(self, arguments: Mapping[str, Any], digest: str) -> InterventionRequest:
-        run, level = current_run(), InterventionLevel(self.level)
-        return InterventionRequest(
-            id=self.id,
-            action=self.name,
-            arguments=arguments,
-            digest=digest,
-            level=level,
-            decision=ActionDecision(level, self.score, self.reason),
-            reason=self.reason,
-            policy_version=self.policy_version,
-            run_id=None if run is None else run.id,
-            objective=None if run is None else run.objective,
-            created_at=time.time(),
-        )
-
     def to_dict(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        values = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-        fields = {name: value for name, value in values.items() if value is not None and value != []}
+        fields = {name: [*it] if type(it) is tuple else it for name, it in values.items() if it not in (None, ())}
         return {**fields, "penalties": list(self.penalties), "breakdown": dict(self.breakdown or {})}
 
     @classmethod
@@ -234,27 +208,13 @@ def _is_equal(first: object, second: object) -> bool:
 class ToolCase:
     """One gated tool call. The tool is None where none was found; `is_unknown` states that none exists."""
 
-    def __init__(
-        self,
-        grace: Grace,
-        call: Mapping[str, Any],
-        policy: Policy,
-        tool: object,
-        *,
-        state: object,
-        judge: str,
-        state_key: str,
-    ) -> None:
+    def __init__(self, call: Mapping[str, Any], state_key: str, policy: Policy, tool: object, scope: ToolScope) -> None:
         self.name: str = call["name"]
-        self.call = call
+        self.call, self.state_key, self.policy, self.tool, self.scope = call, state_key, policy, tool, scope
         self.arguments: dict[str, Any] = dict(call["args"])
         """The arguments that people see and that the tool runs with."""
-        self.policy = policy
-        self.tool = tool
-        self.state_key = state_key
         self.proposed = call_digest(self.name, call["args"], ordered=False)
         self.run = current_run()
-        self.scope = ToolScope(grace, state, judge)
         self.decision = ToolDecision(id=uuid4().hex, name=self.name, digest=self.proposed)
         self.is_shared = False
         """Whether another call of the turn has the same id, so that a message about one call would answer both."""
@@ -282,6 +242,39 @@ class ToolCase:
             return replace(base, problem=str(error))
         except ActionCancelled as error:
             return replace(base, problem=str(error.__cause__ or error))
+
+    def ledger_key(self, program: RunningNode | None, message: str | None) -> str:
+        return f"langchain|{getattr(program, 'thread', '')}|{message}|{self.decision.id}|{self.call.get('id')}"
+
+    def change(self, **fields: Any) -> None:
+        """Change fields of the decision."""
+        self.decision = replace(self.decision, **fields)
+
+    def question(self, arguments: Mapping[str, Any], digest: str) -> InterventionRequest:
+        decision, level = self.decision, InterventionLevel(self.decision.level)
+        return InterventionRequest(
+            id=decision.id,
+            action=self.name,
+            arguments=arguments,
+            digest=digest,
+            level=level,
+            decision=ActionDecision(level, decision.score, decision.reason),
+            reason=decision.reason,
+            policy_version=decision.policy_version,
+            run_id=self.scope.run_id,
+            objective=self.scope.objective,
+            created_at=time.time(),
+        )
+
+    def entry(self, outcome: str = "undecided") -> GateEntry:
+        """Return the trace entry of the decision; a new one where the run has none yet."""
+        entry, run = self.scope.entry(self.name, self.arguments, self.decision.id, ()), self.run
+        if run is None or all(entry.fields is not each for each in run.decisions):
+            kept = self.decision.to_dict()
+            entry.fields.update({name: kept[name] for name in STATED if kept.get(name) not in (None, "")})
+            entry.fields.update(self.decision.facts or {}, outcome=outcome, attempt=1)
+            keep_entry(entry.fields, run)
+        return entry
 
     def take_up(self, decision: ToolDecision) -> None:
         self.decision = decision
@@ -351,12 +344,13 @@ class ToolCase:
 
     def as_gated(self, *, knows_tool: bool = True, arguments: Mapping[str, Any] | None = None) -> GatedCall:
         arguments, problem = arguments or self.arguments, self.decision.problem
-        signature = self._signature(self.tool if knows_tool else None, arguments)
+        names = argument_names(self.tool if knows_tool else None) or self.decision.names or ()
+        signature = json_signature([*names, *arguments])
         return GatedCall(
             action=self.name,
             signature=signature,
             bound=signature.bind(**arguments),
-            check=lambda changed: self.apply_edit(_flat(changed, signature)).problem,
+            check=lambda changed: self.apply_edit(changed).problem,
             types=lambda: argument_types(self.tool),
             schema=lambda: edit_schema(self.tool, signature),
             own_schema=lambda: (
@@ -396,29 +390,6 @@ class ToolCase:
         now = self.as_gated().rules().apply_again(Decision.from_dict(kept.to_dict()))
         return kept if now.level == kept.level else replace(kept, level=str(now.level), reason=now.action.reason)
 
-    def _signature(self, tool: object, arguments: Mapping[str, Any]) -> inspect.Signature:
-        names = dict.fromkeys([*(argument_names(tool) or self.decision.names or ()), *arguments])
-        usable = [name for name in names if name.isidentifier() and not keyword.iskeyword(name)]
-        empty, keyword_only = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
-        parameters = [
-            inspect.Parameter(name, keyword_only, default=empty if name in arguments else Unknown) for name in usable
-        ]
-        if any(name not in usable for name in arguments):  # a keyword such as `from` cannot name a parameter
-            rest = "other_arguments"
-            while rest in usable:
-                rest += "_"
-            parameters.append(inspect.Parameter(rest, inspect.Parameter.VAR_KEYWORD))
-        return inspect.Signature(parameters)
-
-
-def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[str, Any]:
-    """Return arguments with the contents of `**` among the others."""
-    flat: dict[str, Any] = {}
-    for name, value in arguments.items():
-        gathered = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
-        flat.update(value if gathered else {name: value})
-    return flat
-
 
 class _NotHeld(Coverage):
     """A call whose tool might run with other arguments than a person sees. It has no digest, so no reviewer is asked."""
@@ -457,12 +428,11 @@ def _as_written(value: object) -> Any:
         return value
 
 
-class ToolScope(Scope):
-    """The run around a tool call."""
+class ToolScope(ActionScope):
+    """The run around a tool call. `turn` holds the evidence for all calls of the turn."""
 
-    def __init__(self, grace: Grace, state: object, judge: str) -> None:
-        super().__init__(grace._gates(), GateSpec(judge=judge))
-        self._enabled = grace.recorder.enabled
+    def __init__(self, grace: Grace, state: object, judge: str, turn: list[Any]) -> None:
+        super().__init__(grace._gates(), GateSpec(judge=judge), current_run(), ("", ""), turn)
         self._state = state
         self._turn = next((it.id for it in reversed(messages_of(state)) if isinstance(it, AIMessage)), None)
 
@@ -471,8 +441,8 @@ class ToolScope(Scope):
 
         Callers may write messages, so no message raises a confidence: with a failure among them, successes do not count.
         """
-        recorded = super().evidence()
-        if self._run is not None and self._run.framework == "langchain":
+        is_first, recorded = not self._snapshot, super().evidence()
+        if not is_first or (self._run is not None and self._run.framework == "langchain"):
             return recorded
         outcomes = [ok for message in messages_of(self._state) if (ok := _outcome_in(message)) is not None]
         counted = recorded.factors()
@@ -482,21 +452,17 @@ class ToolScope(Scope):
             recorded.calls_succeeded(len(outcomes))
         return recorded
 
-    def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
-        """Return why evidence is missing; nothing where no handler records the run, because nothing was measured."""
-        return () if self._run is None and self._enabled else super().gaps(evidence)
-
     def _is_known(self) -> bool:
         # Without a handler the results of tools are not recorded, so that no value would be found in any.
         return self._run is not None and self._run.framework == "langchain" and super()._is_known()
 
     def refusal(self) -> HeldRefusal | None:
-        """Return the last refusal in this turn of the run. It does not apply to calls of a later message."""
-        found = super().refusal()
+        """Return the last refusal in this turn of the run. Unlike one of other frameworks, it ends with the model's message."""
+        found = Scope.refusal(self)
         return found if found is not None and found.turn == self._turn else None
 
     def keep(self, refusal: HeldRefusal) -> None:
-        super().keep(replace(refusal, turn=self._turn))
+        Scope.keep(self, replace(refusal, turn=self._turn))
 
 
 def _outcome_in(message: object) -> bool | None:
@@ -508,122 +474,8 @@ def _outcome_in(message: object) -> bool | None:
     return tool_result(message)[1] is None if isinstance(message, ToolMessage | SimpleNamespace) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A call that does not run, and the message that the model gets instead."""
-
-    outcome: str
-    text: str
-    status: str = "error"
-
-
-Answer: TypeAlias = InterventionResponse | Refusal
-
-
-def answer_of(case: ToolCase, asked: GatedCall, consent: Consent | Exception) -> Answer:
-    """Return the engine's consent or error as an answer, and update the decision in `case`."""
-    fields = asked.entry.fields
-    case.decision = replace(
-        case.decision,
-        level=fields.get("level", "confirm"),
-        score=fields.get("score", 0.0),
-        reason=fields.get("reason", ""),
-        facts={"tool_call_id": case.call.get("id"), **{name: fields[name] for name in FACTS if name in fields}},
-    )
-    if isinstance(consent, Consent):
-        if consent.bound is None:
-            return Refusal("skipped", f"`{case.name}` was skipped by the reviewer; it was not run.")
-        if consent.modified:
-            return InterventionResponse(InterventionAction.MODIFY, modified=consent.bound.kwargs)
-        return InterventionResponse(InterventionAction.PROCEED)
-    if isinstance(consent, ActionRedirected):
-        return Refusal("redirected", consent.user_input or "", "success")
-    if not isinstance(consent, ActionNotApproved):
-        return Refusal("cancelled", f"`{case.name}` was not run: the gate failed ({type(consent).__name__}).")
-    timed_out = isinstance(consent, ActionTimedOut)
-    outcome = "timed_out" if timed_out else "denied" if isinstance(consent, ActionDenied) else "cancelled"
-    return Refusal(outcome, f"{consent}.")
-
-
-def settle(case: ToolCase, answer: Answer, entry: GateEntry | None) -> ToolMessage | None:
-    """Apply an answer to the decision in `case` and to its entry; return the message for a call that may not run."""
-    if isinstance(answer, InterventionResponse):
-        if entry is not None and not entry.was_answered and answer.reviewer is not None:
-            entry.state_answer(answer)
-        if answer.action in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
-            _approve(case, answer, entry)
-            return None
-        answer = _refuse(case.name, answer)
-    case.decision = replace(case.decision, consent=REFUSED)
-    entry = entry_for(case.decision, case.arguments) if entry is None else entry
-    entry.state(answer.outcome)
-    if case.is_shared:
-        case.decision = replace(case.decision, problem=answer.text, answers=answer.status == "success")
-        return None
-    return message_for(case.call, answer.text, answer.status)
-
-
 def message_for(call: Mapping[str, Any], content: str, status: Any = "error") -> ToolMessage:
     return ToolMessage(content=content, name=call["name"], tool_call_id=call.get("id") or "", status=status)
-
-
-def _approve(case: ToolCase, answer: InterventionResponse, entry: GateEntry | None) -> None:
-    asks = answer.action is InterventionAction.MODIFY or InterventionLevel(case.decision.level).asks
-    case.decision = replace(case.decision, consent=CONSENTED if asks else NOT_NEEDED)
-    if answer.action is InterventionAction.MODIFY:
-        edit = case.apply_edit(answer.modified or {})
-        digest = call_digest(case.name, edit.values, ordered=case.decision.proposed is not None)
-        if digest != case.decision.digest:  # else the edit changed nothing
-            case.decision = replace(case.decision, args=edit.shown, run_values=edit.kept, run_digest=digest)
-    if entry is not None and asks:
-        entry.state("approved")
-
-
-def _refuse(name: str, answer: InterventionResponse) -> Refusal:
-    if answer.action is InterventionAction.INPUT:
-        return Refusal("redirected", answer.user_input or "", "success")
-    why = f": {answer.user_input}" if answer.user_input else ""
-    text = "It was not run; do not call it like this again unless you are asked to."
-    return Refusal("cancelled", f"The reviewer rejected `{name}`{why}. {text}")
-
-
-def action_for(case: ToolCase, arguments: Values | None = None, approval: str | None = None) -> dict[str, Any]:
-    """Return a call as the action of a question; `arguments` replace its own."""
-    shown, unseen = json_values(case.arguments if arguments is None else arguments)
-    reasons = case.decision.reasons()
-    if alarms := read_alarms((case.decision.facts or {}).get("alarms")):
-        reasons["alarms"] = alarm_sentences(alarms, shown)
-    return action_request(case.name, shown, reasons, unseen=unseen, approval=approval)
-
-
-def edit_problem(cases: list[ToolCase], answers: list[ActionAnswer]) -> str:
-    for number, (case, decided) in enumerate(zip(cases, answers, strict=True)):
-        problem, response = decided.name_problem(case.name, number), decided.response
-        if response.modified is not None and not problem and (misfit := case.apply_edit(response.modified).problem):
-            problem = f"decision {number}: the arguments do not fit {case.name}: {misfit}"
-        elif response.action is InterventionAction.PROCEED:
-            problem = decided.unseen_problem(json_values(case.arguments)[1], number)
-        if problem:
-            return problem
-    return ""
-
-
-def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str = "undecided") -> GateEntry:
-    """Return the trace entry of a decision; a new one where the run has none yet."""
-    run = current_run()
-    for fields in reversed([] if run is None else run.decisions):
-        if fields.get("id") == decision.id:
-            return GateEntry(fields)
-    entry = GateEntry.new(decision.name, arguments, entry_id=decision.id)
-    fields = entry.fields
-    fields["outcome"], fields["attempt"] = outcome, 1
-    for name in ("level", "score", "reason", "policy_version", "digest", "floor", "evaluation", "evidence_gaps"):
-        value = getattr(decision, name)
-        if value not in (None, (), ""):
-            fields[name] = list(value) if isinstance(value, tuple) else value
-    fields.update(decision.facts or {})
-    keep_entry(fields, run)
-    return entry
 
 
 def field_of(state: object, name: str) -> Any:

@@ -1,4 +1,7 @@
-"""Open events of LangChain: their nesting, their names and objectives, their asyncio tasks, and the suspended runs.
+"""The context of LangChain's events, and those that are open: their nesting, names, objectives, asyncio tasks, and the suspended runs.
+
+The place of an event comes from the configuration that LangChain passes through its threads and tasks. A context variable set in a callback
+would leak, because streams call back in one context and continue in another.
 
 A run is stored as suspended before LangGraph returns the question, so that a kill right afterwards loses nothing.
 """
@@ -6,19 +9,22 @@ A run is stored as suspended before LangGraph returns the question, so that a ki
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
+from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, BaseCallbackManager
+from langchain_core.runnables.config import var_child_runnable_config
+
 from grace_kp.confidence import UNKNOWN, checked_scores
-from grace_kp.integrations.langchain._messages import digests_in, question_of, read_messages
-from grace_kp.record import CURRENT, Call, Pause, Run, Spec, find_frame
-from grace_kp.trace import cut, render, to_text
+from grace_kp.record import CURRENT, HOST, Call, Pause, Run, Spec, find_frame
+from grace_kp.trace import render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
+    from types import FrameType
 
     from grace_kp.confidence import Scores
     from grace_kp.record import Recorder
@@ -27,7 +33,110 @@ if TYPE_CHECKING:
     Watch: TypeAlias = tuple[ref[Task], Callable[[Task], None]]
     Attempt: TypeAlias = tuple["Frame", tuple[str, str], int]
 
-MAX_OBJECTIVE = 2_000
+
+PLACE = "langgraph_checkpoint_ns"
+"""Entry of LangGraph's metadata: the node of a graph in which an event happens."""
+_config_here = var_child_runnable_config.get
+
+
+def frame_here(frames: Mapping[int, Frame] | None = None) -> Frame | None:
+    """Return the innermost LangChain event of this context among `frames`, by default those of all our handlers."""
+    config = _config_here()
+    if not config:
+        return None
+    manager = config.get("callbacks")
+    if not isinstance(manager, BaseCallbackManager) or manager.parent_run_id is None:
+        return None
+    key = manager.parent_run_id.int
+    if frames is not None:
+        return frames.get(key)
+    known = (getattr(getattr(handler, "tracker", None), "frames", {}).get(key) for handler in manager.handlers)
+    return next((frame for frame in known if frame is not None), None)
+
+
+def _find(ours: Call | Run | None) -> Call | Run | None:
+    if not _config_here():
+        return ours
+    frame = frame_here()
+    return ours if frame is None else frame.inner(ours)
+
+
+def _place() -> str | None:
+    """Return the node of a graph that runs here. After an interrupt, it restarts from its beginning."""
+    config = _config_here()
+    metadata = config.get("metadata") if config else None
+    return metadata.get(PLACE) if metadata else None
+
+
+def register() -> None:
+    """Attach calls that our decorators record inside LangChain to the surrounding LangChain event."""
+    HOST.register_location(_find, _place)
+
+
+SESSION_KEYS = ("langfuse_session_id", "session_id", "conversation_id", "thread_id")
+USER_KEYS = ("langfuse_user_id", "user_id")
+TAG_KEY = "langfuse_tags"
+_INTERNAL_TAGS = ("seq:", "map:", "graph:", "langsmith:", "condition:", "branch:", "fallback:")
+_INTERNAL_KEYS = ("langgraph_", "langfuse_", "ls_", "lc_", "checkpoint_", "graph_id", "__pregel")
+
+
+def attributes_of_config(tags: list[str] | None, metadata: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the attributes in the tags and metadata of a root run, without entries of the frameworks."""
+    metadata = metadata or {}
+    more = metadata.get(TAG_KEY)
+    stated = [*(tags or ()), *(more if isinstance(more, list | tuple) else ())]
+    own = {
+        key: value
+        for key, value in metadata.items()
+        if key not in SESSION_KEYS and key not in USER_KEYS and not str(key).startswith(_INTERNAL_KEYS)
+    }
+    return {
+        "tags": [tag for tag in stated if isinstance(tag, str) and not tag.startswith(_INTERNAL_TAGS)] or None,
+        "user": _first(metadata, USER_KEYS),
+        "session": _first(metadata, SESSION_KEYS),
+        "metadata": own or None,
+    }
+
+
+def _first(metadata: dict[str, Any], keys: tuple[str, ...]) -> str | None:
+    values = (metadata.get(key) for key in keys)
+    return next((render_text(value) for value in values if value is not None and value != ""), None)
+
+
+CALLERS = 8
+"""The most calls between LangChain's manager and a handler, subclasses of the handler included."""
+_TEXT_MODEL_START = getattr(AsyncCallbackManager.on_llm_start, "__code__", None)
+_frame_at = sys._getframe
+
+
+class InlineHandler(BaseCallbackHandler):
+    """A handler that never waits, so LangChain calls it inside the event loop, which is faster than a thread pool.
+
+    It must call `include_others` at the start of a completion model.
+    """
+
+    run_inline = True
+
+
+def include_others() -> None:
+    """Report the start of a completion model to all handlers.
+
+    With an inline handler attached, `AsyncCallbackManager.on_llm_start` calls only inline handlers. A foreign one has this effect anyway.
+    """
+    frame: FrameType | None = _frame_at(1)
+    for _ in range(CALLERS):
+        if frame is None or frame.f_code is _TEXT_MODEL_START:
+            break
+        frame = frame.f_back
+    else:
+        return
+    found = frame.f_locals if frame is not None else {}
+    called, others = found.get("inline_handlers"), found.get("non_inline_handlers")
+    # The manager is still iterating over this list, so it calls the added handlers, too.
+    if called and others and all(isinstance(handler, InlineHandler) for handler in called):
+        called.extend(others)
+
+
 EVERY = "*"
 """Declares all searches that are not declared by name."""
 RELEVANCE = frozenset({"similarity_search_with_relevance_scores", "asimilarity_search_with_relevance_scores"})
@@ -36,8 +145,6 @@ DISTANCE_STORES = frozenset({"Annoy", "Chroma", "FAISS", "LanceDB", "PGVector"})
 """Vector stores whose native scores are distances. A `score` of their documents may be a distance or a similarity."""
 MAX_SPECS = 10_000
 AGENTS = "langchain_create_agent"
-STREAMED = {"input": ""}
-"""LangChain's placeholder for the input of a stream that has not read it yet."""
 
 running_loop = asyncio._get_running_loop  # None outside of a loop, where `get_running_loop` would raise an exception
 
@@ -170,13 +277,6 @@ class Chain(Frame):
             home.steps = (step if home.steps is None else home.steps[0], step)
 
 
-def input_by_name(inputs: object, name: str) -> dict[str, Any]:
-    """Return an input as arguments by its own keys, or as one argument called `name`."""
-    if isinstance(inputs, Mapping) and all(isinstance(key, str) for key in inputs):
-        return dict(inputs)
-    return {name: inputs}
-
-
 def open_here() -> Call | Run | None:
     here = find_frame()
     if here is None:
@@ -223,38 +323,6 @@ class Specs:
         return UNKNOWN if store in DISTANCE_STORES else None
 
 
-def is_placeholder(inputs: object) -> bool:
-    return type(inputs) is dict and inputs == STREAMED
-
-
-def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
-    """Return the objective of a run: the question in its input, else the call itself."""
-    if not recorder.capture_input:
-        return name
-    text = inputs if type(inputs) is str else question_of(inputs)
-    limit = min(MAX_OBJECTIVE, recorder.max_text)
-    if text and not text.isspace():
-        return text if len(text) <= limit else cut(text, limit)
-    if inputs is None or is_placeholder(inputs) or type(inputs).__name__ == "Command":
-        return name
-    return cut(f"{name}({to_text(render(inputs, 200))})", limit)
-
-
-def keep_messages(run: Run, messages: Sequence[Any], frame: Frame | None) -> None:
-    """Keep the messages that a model is sent first in a run, and instructions that it is sent later, for the gates of the run."""
-    known, head = run.preamble or [], getattr(messages[0], "content", messages[0]) if messages else None
-    heads = [getattr(first := each.args[0][0], "content", first) for _, each in known if isinstance(each, partial)]
-    if head is None or head in heads or len(heads) >= MAX_HEADS:
-        return
-    while frame is not None and frame.parent is not None:
-        frame = frame.parent
-    digests, at = () if frame is None else frame.digests or digests_in(frame.inputs), len(run.events)
-    words = partial(read_messages, messages[:1] if heads else [*messages], digests, is_head=bool(heads))
-    run.preamble = [*known, (at if at or heads or run.is_resumed else -1, words)]
-
-
-MAX_HEADS = 8
-"""Different first messages of a run that are kept."""
 MAX_SUSPENDED = 256
 MAX_INTERRUPTS = 100
 

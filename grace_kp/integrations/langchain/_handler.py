@@ -27,44 +27,40 @@ try:
 except ImportError:
     _Handler = BaseCallbackHandler  # type: ignore[assignment,misc]
 
-from grace_kp.integrations.langchain._context import (
-    PLACE,
-    InlineHandler,
-    attributes_of_config,
-    frame_here,
-    include_others,
-    register,
-)
 from grace_kp.integrations.langchain._frames import (
-    MAX_OBJECTIVE,
+    PLACE,
     Chain,
     Frame,
+    InlineHandler,
     Specs,
     Suspensions,
+    attributes_of_config,
+    frame_here,
     ids_of,
-    input_by_name,
+    include_others,
     interrupts_of,
-    is_placeholder,
-    keep_messages,
     note_steps,
-    objective_of,
     open_here,
+    register,
     running_loop,
     unwatch,
     watch_task,
 )
-from grace_kp.integrations.langchain._messages import (
-    answer_of,
-    digests_in,
-    is_question_document,
-    proposed_by,
-    question_of,
-)
 from grace_kp.integrations.langchain._results import (
+    MAX_OBJECTIVE,
     Unreported,
+    answer_of,
     close_tool,
+    digests_in,
+    input_by_name,
+    is_placeholder,
+    is_question_document,
+    keep_messages,
     left_in,
     mark_recorded,
+    objective_of,
+    proposed_by,
+    question_of,
     record_model,
     record_search,
     streamed_so_far,
@@ -368,27 +364,16 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     # The most frequent callbacks catch errors themselves, because `shielded` would cost measurable time.
 
-    def on_chain_start(
-        self,
-        serialized: dict[str, Any] | None,
-        inputs: object,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        name: str | None = None,
-        run_type: str | None = None,
-        **kwargs: object,
-    ) -> None:
+    def on_chain_start(self, serialized: dict[str, Any] | None, inputs: object, *, run_id: UUID, **event: Any) -> None:
         """Record that a chain, graph or node begins."""
         try:
             tracker, frames, key = self.tracker, self.tracker.frames, run_id.int
             if key in frames or not tracker.recorder.enabled:
                 return
-            known = str(name) if name else _name_of(serialized, None, "chain")
+            known, parent_id = _name_of(serialized, event.get("name"), "chain"), event.get("parent_run_id")
+            tags, metadata = event.get("tags"), event.get("metadata")
             # An attempt of a fallback, or a chain with its own callbacks, has a parent but no parent id.
-            parent = (parent_run_id and frames.get(parent_run_id.int)) or (frame_here(frames) if frames else None)
+            parent = (parent_id and frames.get(parent_id.int)) or (frame_here(frames) if frames else None)
             if parent is None:
                 tracker.open_root(key, inputs, known, tags, metadata, self.domain)
                 return
@@ -399,7 +384,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
                 tracker.announce(parent)
             place = metadata.get(PLACE) if metadata else None
             frame = tracker.keep(key, Chain(parent, parent.inner_here(), known, inputs, place))
-            frame.is_parser = run_type == "parser"
+            frame.is_parser = event.get("run_type") == "parser"
             if is_node or frame.is_task:
                 frame.enter_node(metadata or {})
                 if parent.home.failures:
@@ -419,21 +404,11 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         """Record that a chain, graph or node raises, or is interrupted."""
         self.tracker.chain_failed(error, run_id, kwargs.get("inputs"))
 
-    def on_tool_start(
-        self,
-        serialized: dict[str, Any] | None,
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        inputs: dict[str, Any] | None = None,
-        name: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: object,
-    ) -> None:
+    def on_tool_start(self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **event: Any) -> None:
         """Record that a tool begins."""
         try:
-            tool = str((serialized.get("name") if serialized else None) or name or "tool")
+            tool = str((serialized.get("name") if serialized else None) or event.get("name") or "tool")
+            inputs, metadata = event.get("inputs"), event.get("metadata")
             arguments = inputs if inputs is not None else {"input": input_str}
             if "runtime" in arguments and is_injected(type(arguments["runtime"])):
                 # LangGraph injects a parameter of this name, whatever its type, and LangChain reports it as an argument.
@@ -441,7 +416,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             specs = self.tracker.spec
             spec = specs.known.get((TOOL, tool, self.domain)) or specs(TOOL, tool, self.domain)
             place = metadata.get(PLACE) if metadata else None
-            self.tracker.tool_started(spec, arguments, run_id, parent_run_id, place)
+            self.tracker.tool_started(spec, arguments, run_id, event.get("parent_run_id"), place)
             if self._gated.gates:
                 frame = self.tracker.frames.get(run_id.int)
                 self._gated.check(tool, arguments, None if frame is None else frame.run)

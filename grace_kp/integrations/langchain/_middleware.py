@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
@@ -15,32 +17,234 @@ from uuid import uuid4
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ExtendedModelResponse, PrivateStateAttr
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
-from grace_kp.errors import GateError
-from grace_kp.gating import APPROVED, CANCELLED, GateEntry, NotStarted, Policy, PolicySet, drive, drive_async, execution
+from grace_kp.errors import ActionCancelled, GateError
+from grace_kp.gating import (
+    APPROVED,
+    CANCELLED,
+    Consent,
+    Execution,
+    GateEntry,
+    LedgerEntry,
+    NotStarted,
+    Policy,
+    PolicySet,
+    Raised,
+    RanBefore,
+    Returned,
+    drive,
+    drive_async,
+    execution,
+)
 from grace_kp.integrations.langchain._calls import (
+    CONSENTED,
     INVALID,
+    NOT_NEEDED,
     REFUSED,
     ToolCase,
     ToolDecision,
+    ToolScope,
     call_key,
     field_of,
+    json_values,
     message_for,
     messages_of,
+    restored_values,
 )
 from grace_kp.integrations.langchain._node import number_of_send, resumable, tools_of_graph
-from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, guard_tools
-from grace_kp.integrations.langchain._tool_run import ToolRun
-from grace_kp.integrations.langchain._turn import STATE, GatedCalls
+from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, call_digest, guard_tools
+from grace_kp.integrations.langchain._tool_schema import (
+    InvalidCall,
+    NotHeld,
+    argument_names,
+    argument_types,
+    validate_arguments,
+    without_defaults,
+)
+from grace_kp.integrations.langchain._turn import STATE, GatedCalls, InboxCall
+from grace_kp.levels import InterventionLevel
 from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from grace_kp.gating import Consent
+    from grace_kp.gating import Outcome
+    from grace_kp.integrations.langchain._node import RunningNode
     from grace_kp.runtime import Grace
+
+
+NOTICE = (
+    "A reviewer changed this call before it ran; your message shows the call that you proposed. "
+    "The change is intended: do not make the original call again. The call that ran: {name} with {arguments}."
+)
+
+
+class ToolRun(ToolConsent, Execution):
+    """One execution of a gated tool. A middleware closer to the tool may still replace the decided call."""
+
+    def __init__(self, grace: Grace, request: Any, case: ToolCase, program: RunningNode | None) -> None:
+        decision, gates, self.action = case.decision, grace._gates(), f"`{case.name}`"
+        self._case, self._state, self._unreadable, is_held = case, request.state, "", False
+        try:
+            values, digest, is_held = self._run_values(case)
+        except (ActionCancelled, ValueError, InvalidCall, NotHeld) as error:
+            values, digest, self._unreadable = case.arguments, "", str(error)
+        super().__init__(
+            case.name,
+            digest,
+            again_after_failure=decision.consent == NOT_NEEDED,
+            values=values,
+            proposed=case.proposed if decision.args is None else None,
+            is_held=is_held,
+        )
+        self.entry, self.consent = case.entry(), Consent(None, digest, modified=decision.args is not None)
+        self._is_watched = isinstance(case.tool, BaseTool) and type(case.tool).run is BaseTool.run
+        call = {**request.tool_call, "args": dict(values)}
+        self.request = request.override(tool_call=call) if request.tool is case.tool else request
+        if self._is_watched and not is_held:
+            self.request = self.hold_request(self.request, case.tool)
+        key = case.ledger_key(program, decision.message)
+        self.ledger_entry = LedgerEntry(gates.in_memory if program is None else lambda: gates.ledger, key)
+        self.operation, self.on_notify = self.ledger_entry.id, gates.on_notify
+        self._filed: InboxCall | None = None
+        if program is not None and decision.level == InterventionLevel.NOTIFY:
+            # Without a program, the notice was sent at the decision.
+            self.notice = case.question(dict(case.arguments), decision.digest)
+        if program is not None and decision.filed and decision.consent == CONSENTED:
+            self.ledger_entry = self._filed = InboxCall(case, program, entry=self.entry, ledger_key=key)
+            self._filed.run_tool(case.tool)
+            self._filed.values = None if decision.args is None else values
+
+    def _run_values(self, case: ToolCase) -> tuple[Mapping[str, Any], str, bool]:
+        """Return the arguments that the tool runs with, their digest, and whether it may run with others."""
+        decision, types = case.decision, argument_types(case.tool)
+        values: Mapping[str, Any]
+        if decision.proposed is not None:
+            case.take_up(decision)
+            values = case.arguments
+            if decision.args is not None:
+                values = restored_values(decision.args, decision.run_values, types)
+            if (digest := call_digest(case.name, values)) != decision.executed_digest:
+                raise ValueError("its arguments were changed")
+            return values, digest, False
+        # The decision was made by an earlier version, or without a tool or arguments that could be kept: validate now.
+        values = case.arguments if decision.args is None else decision.args
+        if not isinstance(case.tool, BaseTool) or not decision.may_run:
+            return values, call_digest(case.name, values), False
+        try:
+            found = validate_arguments(case.tool, values)
+            digest = call_digest(case.name, found)
+        except (ActionCancelled, InvalidCall, NotHeld):
+            if decision.consent != NOT_NEEDED:
+                raise
+            # No person approved the arguments, so the tool may report its own error.
+            return values, call_digest(case.name, values), True
+        if decision.consent == NOT_NEEDED:
+            case.arguments = found
+            return found, digest, False
+        # Questions of earlier versions showed no defaults; answers to them still count.
+        shown = call_digest(case.name, without_defaults(case.tool, found, values), ordered=False)
+        if shown != decision.executed_digest:
+            raise ValueError(f"it would run with other arguments than the decision covers: {json_values(found)[0]}")
+        return found, digest, False
+
+    def problem(self) -> str:
+        """Return why this call may not run; an empty string where it may."""
+        case, decision, name = self._case, self._case.decision, self.tool
+        if case.policy.denies:
+            if self._filed is not None:
+                self._filed.forbid()
+            return f"`{name}` is forbidden by its policy"
+        if not decision.may_run:
+            return f"this call of `{name}` has no decision"
+        if self._filed is None and (now := case.raise_level(decision).level) != decision.level:
+            return f"the policy of `{name}` now requires {now}, but the decision was made at {decision.level}"
+        if decision.proposed_digest != case.proposed:
+            return f"`{name}` is called with other arguments than the decision covers"
+        messages = [message for message in messages_of(self._state) if isinstance(message, AIMessage)]
+        call_id = self._case.call.get("id")
+        proposals = (it for it in reversed(messages) if any(call["id"] == call_id for call in it.tool_calls))
+        proposal = next(proposals, None)
+        if proposal is None or proposal.id != decision.message:
+            return f"the decision about `{name}` belongs to another turn"
+        if self._unreadable:
+            return f"`{name}` cannot run as decided: {self._unreadable}"
+        if decision.proposed is not None and decision.names not in (None, argument_names(case.tool)):
+            return f"the parameters of `{name}` have changed since the decision"
+        return ""
+
+    def refuse(self, problem: str) -> ToolMessage:
+        self.entry.state("cancelled", problem=problem)
+        return message_for(self._case.call, f"{problem}; it was not run.")
+
+    def is_changed(self) -> bool:
+        return call_digest(self.tool, self.values or {}) != self.digest
+
+    def replaced_arguments(self) -> Mapping[str, Any] | None:
+        return None if self._case.decision.args is None else self.values
+
+    def has_started(self) -> bool:
+        """Return whether the tool started; without a way to watch it, assume that it did."""
+        return self.run_id is not None or not (self._is_watched or self._case.tool is None)
+
+    def result_to_keep(self, result: object) -> tuple[object, bool]:
+        """Return a result in the ledger's form, and whether the ledger can keep it."""
+        if isinstance(result, ToolMessage) and result.artifact is None and isinstance(result.content, str):
+            return {"content": result.content, "status": result.status}, True
+        return None, False
+
+    def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
+        """Return how the tool itself ended: a middleware may hide its error, or get a refusal for a second start."""
+        is_other = self.refused_again or isinstance(self.ended, Raised)
+        return self.ended if is_other and self.ended is not None else outcome
+
+    def add_notice(self, result: Any) -> Any:
+        """Return the result for the model, with a notice where a reviewer changed the call."""
+        if self._case.decision.args is None:
+            return result
+        arguments = json.dumps(self._case.decision.args, default=str, ensure_ascii=False)
+        notice = NOTICE.format(name=self.tool, arguments=arguments)
+        if isinstance(result, ToolMessage):
+            return _prefix(result, notice)
+        update: Any = getattr(result, "update", None)
+        messages = update.get("messages") if isinstance(update, dict) else None
+        if not isinstance(messages, list) or not dataclasses.is_dataclass(result) or isinstance(result, type):
+            return result
+        call_id = self._case.call.get("id")
+        prefixed = [
+            _prefix(message, notice)
+            if isinstance(message, ToolMessage) and message.tool_call_id == call_id
+            else message
+            for message in messages
+        ]
+        return dataclasses.replace(result, update={**update, "messages": prefixed})
+
+    def message(self, outcome: Outcome) -> Any:
+        if isinstance(outcome, Returned):
+            return outcome.value
+        if isinstance(outcome, Raised) and not isinstance(outcome.error, NotStarted):
+            raise outcome.error
+        if isinstance(outcome, RanBefore):
+            earlier = outcome.earlier
+            if earlier.state == "done" and earlier.has_result:
+                return message_for(self._case.call, earlier.result["content"], earlier.result["status"])
+            status = "success" if earlier.state == "done" else "error"
+            return message_for(self._case.call, f"{earlier.describe(self.action)}.", status)
+        text = str(outcome.error) if isinstance(outcome, Raised) else outcome.problem
+        return message_for(self._case.call, f"{text}.")
+
+
+def _prefix(message: ToolMessage, notice: str) -> ToolMessage:
+    content: Any = message.content
+    if isinstance(content, str):
+        content = f"{notice}\n\n{content}" if content else notice
+    else:
+        content = [{"type": "text", "text": notice}, *content]
+    return message.model_copy(update={"content": content})
+
 
 _log = logging.getLogger("grace_kp.gate")
 ANSWERED = "another middleware answered the call; its tool did not run"
@@ -191,14 +395,15 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _cases(self, calls: Sequence[Mapping[str, Any]], state: object) -> list[ToolCase]:
         known = tools_of_graph()
-        cases = []
+        cases: list[ToolCase] = []
+        turn: list[Any] = []  # the evidence, which is the same for all calls
         for number, call in enumerate(calls):
             policy = self.policy_for(call["name"])
             if policy is None:
                 continue
             tool = (known or {}).get(call["name"]) or self._tools.get(call["name"])
             key = call_key(call, calls[:number])
-            case = ToolCase(self.grace, call, policy, tool, state=state, judge=self.judge, state_key=key)
+            case = ToolCase(call, key, policy, tool, ToolScope(self.grace, state, self.judge, turn))
             case.is_unknown = tool is None and known is not None
             cases.append(case)
         return cases
@@ -228,7 +433,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if isinstance(run, ToolRun):
 
             def start(_consent: Consent) -> Any:
-                with guard_tools(self.needs_decision, run.tool_consent):
+                with guard_tools(self.needs_decision, run):
                     return run.add_notice(handler(run.request))
 
             return run.message(drive(execution(run), start))
@@ -246,7 +451,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if isinstance(run, ToolRun):
 
             async def start(_consent: Consent) -> Any:
-                with guard_tools(self.needs_decision, run.tool_consent):
+                with guard_tools(self.needs_decision, run):
                     return run.add_notice(await handler(run.request))
 
             return run.message(await drive_async(execution(run), start))
@@ -276,7 +481,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         tool = request.tool
         if call["name"] != request.tool_call["name"]:
             tool = next((each for each in getattr(request.runtime, "tools", ()) if each.name == call["name"]), None)
-        case = ToolCase(self.grace, call, policy, tool, state=request.state, judge=self.judge, state_key=state_key)
+        case = ToolCase(call, state_key, policy, tool, ToolScope(self.grace, request.state, self.judge, []))
         case.decision = decision = ToolDecision.from_dict(kept)
         if decision.proposed_digest == case.proposed:
             if decision.consent == INVALID:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +20,16 @@ from langgraph.types import Command
 
 from grace_kp.approvals import FOLLOWING, ApprovalState, Resumed
 from grace_kp.errors import ActionNotApproved, ApprovalError, GraceError
-from grace_kp.integrations.langchain._interrupts import APPROVALS, approvals_in
 from grace_kp.trace import error_text, redacted_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from grace_kp.approvals import Inbox, Tables
 
 
+APPROVALS = "approvals"
+"""Field of an answer: ids of requests that are decided in the inbox."""
 WAITING, CARRIED = "langgraph waiting", "langgraph carried"
 """Kinds of documents: the former by thread and asking node, the latter by thread."""
 MAX_VALUES, MAX_TEXT, MAX_REFUSED = 50, 2_000, 100
@@ -91,6 +93,16 @@ def waiting_threads(tables: Tables, thread: str | None = None) -> list[WaitingTh
             refused=before.refused.union(document["refused"]),
         )
     return list(found.values())
+
+
+def approvals_in(value: Any) -> list[str]:
+    """Return the ids of the requests in the value of an interrupt; none unless all its actions have one."""
+    actions = value.get("action_requests") if isinstance(value, Mapping) else None
+    if not isinstance(actions, list | tuple):
+        return []
+    found = [action.get("approval") if isinstance(action, Mapping) else None for action in actions]
+    approvals = [approval for approval in found if isinstance(approval, str)]
+    return approvals if len(approvals) == len(found) else []
 
 
 def begin_carrying(tables: Tables, thread: WaitingThread) -> str | None:

@@ -19,7 +19,7 @@ from langchain_core.tracers.context import register_configure_hook
 
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import GateEntry, NotCheckable, NotStarted, Raised, Returned, digest_of
-from grace_kp.integrations.langchain._context import InlineHandler, include_others
+from grace_kp.integrations.langchain._frames import InlineHandler, include_others
 from grace_kp.integrations.langchain._tool_schema import copy_values, injected_values, with_parser
 from grace_kp.record import current_run, note, shielded
 
@@ -63,11 +63,11 @@ class ToolConsent:
         self.ended: Returned | Raised | None = None
         self.refused_again = False
         """Whether another start of the tool was refused."""
-        self._values = values
+        self.values = values
         self._proposed = proposed
         self._is_held, self._is_parsing = is_held, False
         self._earlier: tuple[UUID | None, Returned | Raised | None] = (None, None)
-        self._again_after_failure = again_after_failure
+        self.again_after_failure = again_after_failure
         self._lock = threading.Lock()
 
     def hold_tool(self, tool: Any) -> Any:
@@ -80,11 +80,11 @@ class ToolConsent:
             if not self._is_parsing:
                 return own(tool_input, tool_call_id)  # a recursive call, which is not the decided one
             self._is_parsing = False
-            if self._values is None:
+            if self.values is None:
                 own(tool_input, tool_call_id)
                 problem = f"`{self.tool}` refused its arguments when they were proposed"
-            elif _digest(self.tool, self._values) == self.digest:
-                return {**copy_values(self._values), **injected_values(tool, tool_input, tool_call_id)}
+            elif _digest(self.tool, self.values) == self.digest:
+                return {**copy_values(self.values), **injected_values(tool, tool_input, tool_call_id)}
             else:
                 problem = f"the arguments of `{self.tool}` were changed after the decision"
             self.run_id, self.ended = self._earlier
@@ -116,7 +116,7 @@ class ToolConsent:
             return f"`{self.tool}` is called with other arguments than the decision covers; it was not run"
         with self._lock:
             failed = isinstance(self.ended, Raised) and isinstance(self.ended.error, Exception)
-            if self.run_id is not None and not (failed and self._again_after_failure):
+            if self.run_id is not None and not (failed and self.again_after_failure):
                 self.refused_again = True
                 return f"`{self.tool}` has been started once, and the decision covers one start; it was not run again"
             self._earlier = self.run_id, self.ended

@@ -142,7 +142,7 @@ def test_arguments_whose_names_are_no_identifiers_are_shown_and_run(ran, settled
     args = {"to": "Ana", "from": "Bob", "--force": True}
     out = agent_of(grace, ran, **args).invoke(QUESTION)
     (request,) = reviewer.requests
-    assert {"to": "Ana", "other_arguments": {"from": "Bob", "--force": True}} == request.arguments
+    assert args == request.arguments
     assert [args if settled == "proceed" else {"to": "Ana", "from": "Eve", "--force": False}] == ran
     assert "sent" in next(message.content for message in out["messages"] if isinstance(message, ToolMessage))
     grace.close()

@@ -20,6 +20,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
+from pydantic import BaseModel, field_validator
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
@@ -83,6 +84,38 @@ async def test_one_question_for_all_gated_calls_of_a_turn(grace, handler, bank, 
         ].keys()
     assert [] == bank.paid
     json.dumps(value)  # it has to go over a wire
+
+
+@both
+async def test_the_calls_of_a_turn_are_decided_on_with_the_same_evidence(grace, handler, world):
+    """Whatever is recorded between two decisions, here by code of the second tool's arguments."""
+
+    @grace.tool
+    def look_up(name: str) -> str:
+        raise LookupError(name)
+
+    class Order(BaseModel):
+        to: str
+
+        @field_validator("to")
+        @classmethod
+        def known(cls, to: str) -> str:
+            with contextlib.suppress(LookupError):
+                look_up(to)
+            return to
+
+    @tool(args_schema=Order)
+    def order(to: str) -> str:
+        """Order something."""
+        return "ordered"
+
+    said = [[("pay", {"to": "bob", "euros": 5}), ("order", {"to": "bob"}), ("pay", {"to": "eve", "euros": 5})], "done"]
+    tools = [*Bank().tools, order]
+    agent = gated_agent(grace, said, tools, {"pay": "confirm", "order": "confirm"})
+    value = asked(await call(agent, QUESTION, world, handler))
+    assert [(0.7, value["action_requests"][0]["breakdown"])] * 3 == [
+        (one["score"], one["breakdown"]) for one in value["action_requests"]
+    ]
 
 
 @both
