@@ -6,8 +6,6 @@ because nobody will report their results.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
 from collections import OrderedDict
 from dataclasses import replace
@@ -394,7 +392,7 @@ class LiveRuns:
         place = (name, kind, scores, failed)
         if (known := self._specs.get(place)) is not None:
             return known
-        if kind not in {"tool", "search"} or (scores is not None and kind != "search"):
+        if kind != "search" and (kind != "tool" or scores is not None):
             raise ValueError(f"kind must be 'tool', or 'search' where there are scores, not {kind!r:.40}")
         from grace_kp.confidence import checked_scores
 
@@ -409,6 +407,9 @@ class LiveRuns:
 
 def _token(key: str, who: Who) -> str:
     """Return what a suspended run is found by. It shows neither the key nor whom the run is for."""
+    import hashlib  # not with the runtime, which loads little
+    import json
+
     parts = [None if part is None else str(part) for part in (key, *who)]
     return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
 
