@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -12,17 +13,17 @@ from grace_kp.testing import make_grace
 REPLY = '{"score": 0.9, "reason": "right", "coverage": 0.7, "coverage_reason": "most"}'
 
 
-def evaluation(grace, wrap=lambda call: call()):
-    """The evaluation of a run, of which `wrap` calls the agent."""
+def judged_run(grace):
+    """A finished run and its evaluation."""
 
     @grace.agent
     def agent(question):
         return "5 days"
 
     with grace.collect() as traces:
-        wrap(lambda: agent("How long?"))
+        agent("How long?")
     (trace,) = traces  # the judge's call is no run
-    return trace.evaluation, trace.grace["evaluation"]
+    return trace.evaluation, trace
 
 
 def test_a_chat_model_of_langchain():
@@ -37,8 +38,10 @@ def test_a_chat_model_of_langchain():
     model = models.FakeMessagesListChatModel(responses=[AIMessage(thought, usage_metadata=usage)])
     with make_grace(evaluator=model.with_retry(), embedder=DeterministicFakeEmbedding(size=4), judge="always") as grace:
         with grace.langchain():
-            judged, kept = evaluation(grace)
-            assert (0.9, 0.7, 25) == (judged.self_evaluation.score, judged.coverage.score, judged.tokens)
+            for fallback in ("nothing to compare with yet", None):
+                judged, trace = judged_run(grace)
+                assert (0.9, 0.7) == (judged.self_evaluation.score, judged.coverage.score)
+                assert fallback == trace.value.novelty_fallback
 
             @grace.gate(judge="always")
             def send(to):
@@ -47,8 +50,8 @@ def test_a_chat_model_of_langchain():
             with grace.collect() as traces:
                 RunnableLambda(send, name="mailer").invoke("ann")
         assert [0.9] == [entry.evaluation.self_evaluation.score for entry in traces[0].decisions]
-        assert [] == [call for call in traces[0].calls if "Fake" in str(call)]
-        assert "p_true" not in kept["self_evaluation"]
+        assert ([], 0) == (traces[0].grace.get("model_calls", []), len(traces[0].calls))
+        assert {"calls": 3, "tokens": 75, "refused": 0} == grace.status()["models"]["judging"]
         assert "FakeMessagesListChatModel" == grace.status()["models"]["evaluator"]["name"]
 
 
@@ -66,18 +69,18 @@ def test_a_model_of_pydantic_ai():
 
     model = function.FunctionModel(respond, model_name="scripted")
     with make_grace(evaluator=model, embedder=Embedder(TestEmbeddingModel(dimensions=4)), judge="always") as grace:
-        judged, kept = evaluation(grace)
+        judged, _ = judged_run(grace)
         assert (0.9, "scripted") == (judged.self_evaluation.score, judged.self_evaluation.model)
-        asyncio.run(asyncio.to_thread(evaluation, grace))
+        _, trace = asyncio.run(asyncio.to_thread(judged_run, grace))
         assert "FunctionModel scripted" == grace.status()["models"]["evaluator"]["name"]
-        assert None is kept.get("novelty_fallback")
+        assert trace.value.novelty_fallback is None
     assert 1 == len(loops)
 
 
 def test_a_model_of_pydantic_ai_that_hangs():
     """The call is cancelled, and the judgement is a fallback."""
     function = pytest.importorskip("pydantic_ai.models.function")
-    cancelled = asyncio.Event()
+    cancelled = threading.Event()
 
     async def respond(messages, info):
         try:
@@ -86,7 +89,8 @@ def test_a_model_of_pydantic_ai_that_hangs():
             cancelled.set()
 
     with make_grace(evaluator=function.FunctionModel(respond), judge="always", judge_timeout=0.01) as grace:
-        judged, _ = evaluation(grace)
+        judged, _ = judged_run(grace)
+        assert cancelled.wait(60)
     assert (0.5, True) == (judged.self_evaluation.score, judged.self_evaluation.fallback)
     assert "did not answer within 0.01 s" in judged.self_evaluation.error
 
@@ -102,7 +106,7 @@ def test_a_named_model_is_described():
     respx = pytest.importorskip("respx")
     address = "http://localhost:11434/v1"
     with respx.mock, make_grace(evaluator="openai:qwen3:8b", embedder="openai:e", openai_base_url=address) as grace:
-        judged, _ = evaluation(grace)
+        judged, _ = judged_run(grace)
         told = grace.status()["models"]
     assert judged.self_evaluation.fallback  # nothing answers here
     assert {"name": "OpenAIJudge qwen3:8b", "why": f"evaluator was given, at {address}"} == told["evaluator"]

@@ -83,7 +83,7 @@ def test_a_judgement(wire, sync):
     ],
 )
 def test_an_option_that_is_refused_is_left_out_from_then_on(wire, sync, message, refused):
-    """The named ones, else all; the other attempt follows at once and does not count against the number of attempts."""
+    """The named ones, else all; the other request follows at once, also where only one attempt is allowed."""
     right = httpx.Response(200, json=answer())
     wire.mock(side_effect=lambda r: refusal(400, message) if refused & json.loads(r.content).keys() else right)
     judge = gk.OpenAIJudge("m", base_url=URL, attempts=1)
