@@ -154,7 +154,7 @@ class GraceRunner:
             entry = await RunState.from_json(agent, kept["state"], context_override=context)
         root.open(talk.objective, agent.name, resumed=kept is not None)
         try:
-            waiting, goes_on = [], True
+            goes_on, waiting = True, list[gk.Verdict]()
             if kept is not None:
                 waiting, _ = await talk.settle(entry)
             while goes_on:
@@ -449,8 +449,13 @@ def _observed(invoke: Any, errors: list[Exception]) -> Any:
     """Return the function of a tool that also states the exceptions which the SDK turns into texts for the model."""
     if (handled := getattr(invoke, "_on_handled_error", None)) is None:
         return invoke
+
+    def note(tool: Any, error: Exception, *rest: Any) -> None:
+        errors.append(error)
+        handled(tool, error, *rest)
+
     new = copy.copy(invoke)
-    new._on_handled_error = lambda tool, error, *rest: (errors.append(error), handled(tool, error, *rest))
+    new._on_handled_error = note
     return new
 
 
@@ -507,7 +512,7 @@ def _ended(scope: _Scope, _context: Any, _agent: Any, tool: Any, result: Any) ->
         scope.run.open_tool(tool.name, {}).close(result)
 
 
-class _Hooks(AgentHooks[Any]):
+class _Hooks(AgentHooks[Any]):  # type: ignore[misc]
     """The hooks of a copy: they record, and call the agent's own."""
 
     def __init__(self, own: Any) -> None:

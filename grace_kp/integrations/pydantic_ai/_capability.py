@@ -65,7 +65,7 @@ def deferred_results(grace: gk.Grace, saved: DeferredToolRequests | str | bytes)
     )
 
 
-class GraceCapability(AbstractCapability[Any]):
+class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
     """Records the runs of an agent, and gates its tools: `Agent(capabilities=[GraceCapability(grace, gates={"pay": "confirm"})])`."""
 
     def __init__(
