@@ -437,7 +437,7 @@ class Reading:
         self, document: dict[str, Any], nested: Mapping[str, list[dict[str, Any] | None]], *, is_outermost: bool
     ) -> set[object]:
         """Add the evidence from before this run was resumed, with that of its nested runs that had ended; return the ids of the others."""
-        from grace_kp.confidence import BEFORE, PER_STEP, evidence_of_calls
+        from grace_kp.confidence import BEFORE, PER_STEP, RunEvidence, evidence_of_calls
 
         earlier = EarlierPart(document)
         self.steps = len(earlier.steps)
@@ -448,6 +448,7 @@ class Reading:
         for call in earlier.calls:
             inside = nested.get(str(call.get("child")), [])
             at = BEFORE + PER_STEP * call.get("observation", 0)
+            inner, failed = RunEvidence(), []
             for found in inside:
                 grace = {} if found is None else found.get("grace") or {}
                 calls = grace.get("calls")
@@ -455,13 +456,13 @@ class Reading:
                     self.lost[NOT_FOUND] = None
                 elif calls:
                     self.has_others = True
-                    self._merge(evidence_of_calls(calls, since=at, per_step=1))
-            errors = [
-                item.get("error")
-                for found in inside[:1]
-                for item in ((found or {}).get("grace") or {}).get("calls") or ()
-            ]
-            if call.get("error") is None or call["error"] not in errors:  # else it is counted where it began
+                    inner.merge(evidence_of_calls(calls, since=at, per_step=1))
+                    failed += [each for each in calls if found is inside[0] and each["status"] in _FAILED]
+            self._merge(inner)
+            last = max(failed, key=lambda each: each.get("observation", 0), default={}).get("error")
+            if (
+                call.get("error") is None or call["error"] != last or not inner.has_failed
+            ):  # else it is counted where it began
                 own.append(call)
         self._merge(evidence_of_calls(own, since=BEFORE))
         for step in earlier.steps:

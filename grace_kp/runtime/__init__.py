@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         store_feedback,
     )
     from grace_kp.runtime._gates import GateSpec, Scope
+    from grace_kp.runtime._live import LiveCall, LiveRun
     from grace_kp.runtime._pipeline import record_of, with_outcomes
     from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._promise import promises_in
@@ -49,6 +50,8 @@ __all__ = [
     "Front",
     "GateSpec",
     "Grace",
+    "LiveCall",
+    "LiveRun",
     "ProfileSet",
     "Scope",
     "add_feedback",
@@ -80,6 +83,7 @@ _MODULES = {
     **dict.fromkeys(("add_feedback", "feedback_entry", "find_action", "mark_action", "program_problem"), "_feedback"),
     **dict.fromkeys(("resolve_label", "stated_correct", "store_feedback"), "_feedback"),
     **dict.fromkeys(("GateSpec", "Scope"), "_gates"),
+    **dict.fromkeys(("LiveCall", "LiveRun"), "_live"),
     **dict.fromkeys(("Action", "Call"), "_seam"),
     **dict.fromkeys(("record_of", "with_outcomes"), "_pipeline"),
     "ProfileSet": "_profiles",

@@ -533,12 +533,16 @@ class Grace(Front, Resident):
         """Return the open run with this id of the framework, see `open_run`; None without one. Of several, the latest."""
         return None if self._made_live is None else self._made_live.by_id.get((framework, str(id)))
 
+    def _find_action(self, name: str) -> Any:
+        return self._actions.get(name) or next(reversed(self._defined.find_named(name)), None)
+
     def _live_runs(self) -> LiveRuns:
         if self._made_live is None:
             from grace_kp.runtime._live import LiveRuns
 
             with self._lock:
-                self._made_live = self._made_live or LiveRuns(self)
+                store_soon = lambda: self._writer.store_soon(1.0)  # noqa: E731
+                self._made_live = self._made_live or LiveRuns(self.recorder, self._find_action, store_soon)
         return self._made_live
 
     def langchain(self, *, domain: str | None = None, scores: object = None) -> AbstractContextManager[Any]:

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.confidence import Scores
-    from grace_kp.record import Call, Run
-    from grace_kp.runtime._grace import Grace
+    from grace_kp.record import Call, Recorder, Run
     from grace_kp.trace import ReasoningTrace
 
     Frame = Call | Run
@@ -176,26 +175,32 @@ class LiveRun:
         kind `search` returns search results; `scores` and `failed` are those of `Grace.retriever`. Without `scores` no score is read,
         and gates ask at least for CONFIRM. `started` is an aware datetime, or seconds since the epoch; `inside` is the call around it.
         """
-        run, call, is_name = self.frame, None, isinstance(tool, str)
-        if run is not self.run:
-            return LiveCall(self, None, reads_scores=False)
-        try:
-            action = self._runs.action_named(tool) if is_name else tool
-            failed = failed or getattr(action, "failed", None)
-            spec = self._runs.spec_of(tool if is_name else tool.name, kind, scores, failed)
-            named = {str(key): value for key, value in arguments.items()}
-            if (terms := getattr(action, "terms", None)) is not None:
-                sealed = {key: render(value, MAX_SEALED) for key, value in named.items() if key in terms.sealed}
-                if sealed:  # its result may repeat them
-                    register(run, {"sealed": [*sealed], "arguments": sealed})
-                named = {key: SEALED if key in sealed else named[key] for key in named if key not in terms.ignore}
-            if not run.open:
-                note("open_tool", "called after the run had ended")
-            elif (call := call_in(inside.frame if inside else run, spec, named)) is not None and started is not None:
-                call.start = _on_clock(run, started) or call.start
-        except Exception as error:  # noqa: BLE001
-            note("open_tool", error)
-        return LiveCall(self, call, reads_scores=scores is not None)
+        found = None
+        if self.run is not None:
+            found = self._open_tool(tool, arguments, kind, scores, failed, started, inside)
+        return LiveCall(self, found, reads_scores=scores is not None)
+
+    @shielded
+    def _open_tool(
+        self, tool: Any, arguments: Mapping[str, Any], kind: str, scores: Scores | None, failed: Callable[[Any], object] | None,
+        started: Instant, inside: LiveCall | None,
+    ) -> Call | None:  # fmt: skip
+        run, named = self.frame, {str(key): value for key, value in arguments.items()}
+        action = self._runs.find_action(tool) if isinstance(tool, str) else tool
+        name = tool if isinstance(tool, str) else tool.name
+        if (terms := getattr(action, "terms", None)) is not None:
+            sealed = {key: render(value, MAX_SEALED) for key, value in named.items() if key in terms.sealed}
+            if sealed:  # its result may repeat them
+                register(run, {"sealed": [*sealed], "arguments": sealed})
+            named = {key: SEALED if key in sealed else named[key] for key in named if key not in terms.ignore}
+        if not run.open:
+            note("open_tool", "called after the run had ended")
+            return None
+        spec = self._runs.spec_of(name, kind, scores, failed or getattr(action, "failed", None))
+        call = call_in(run if inside is None else inside.frame, spec, named)
+        if call is not None and started is not None:
+            call.start = _on_clock(run, started) or call.start
+        return call
 
     def decide(self, calls: Sequence[Any], wait: bool | None = None) -> list[Any]:
         """Decide on the `gk.Call`s of one turn on the same evidence; with `wait=False`, what a person must decide is pending."""
@@ -230,9 +235,7 @@ class LiveRun:
         run.suspend(Pause(token, None, None, once=True))
         if run is not self.run:
             return
-        self._runs.grace._writer.store_soon(
-            1.0
-        )  # with the runs inside, because the program may save its state next and die
+        self._runs.store_soon()  # with the runs inside, because the program may save its state next and die
         self._runs.suspended[token] = run
         if len(self._runs.suspended) > MAX_SUSPENDED:
             self._runs.suspended.popitem(last=False)
@@ -245,8 +248,8 @@ class LiveRun:
             if self.place is not None and runs.by_id.get(self.place) is self:
                 del runs.by_id[self.place]
         try:
-            while self.claims:
-                attempt("a claim that its run leaves open", self.claims.pop().unknown)
+            for claim in list(self.claims):
+                attempt("a claim that its run leaves open", claim.unknown)
         finally:
             if self.frame.open:
                 self.frame.end = _on_clock(self.frame, ended) or 0
@@ -323,8 +326,8 @@ class LiveCall:
 class LiveRuns:
     """The open live runs of one runtime, also by the ids of their frameworks, and suspended ones."""
 
-    def __init__(self, grace: Grace) -> None:
-        self.grace = grace
+    def __init__(self, recorder: Recorder, find_action: Callable[[str], Any], store_soon: Callable[[], object]) -> None:
+        self.recorder, self.find_action, self.store_soon = recorder, find_action, store_soon
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -340,7 +343,7 @@ class LiveRuns:
         inside: LiveRun | LiveCall | None, started: Instant, stated: Mapping[str, Any],
     ) -> LiveRun:  # fmt: skip
         """Open a live run. `stated` has its domain, session, user, tags and metadata."""
-        recorder, around = self.grace.recorder, inside.run if isinstance(inside, LiveCall) else inside
+        recorder, around = self.recorder, inside.run if isinstance(inside, LiveCall) else inside
         framework, session, user = (
             getattr(around, label, None) if value is None else value
             for label, value in (("framework", framework), ("session", stated["session"]), ("user", stated["user"]))
@@ -378,7 +381,7 @@ class LiveRuns:
         self, spec: Spec, objective: str, inside: Frame | None, begins: int | None, framework: str | None,
         stated: Mapping[str, Any], token: str | None,
     ) -> Run | None:  # fmt: skip
-        recorder, arguments = self.grace.recorder, {"input": objective}
+        recorder, arguments = self.recorder, {"input": objective}
         run = open_run(recorder, spec, (), arguments, objective=objective, inside=inside, quiet=True)
         if run is None:
             return None
@@ -392,11 +395,6 @@ class LiveRuns:
             run.resumes = Pause(token, None, None, previous=self.suspended.pop(token, None), once=True)
         recorder.announce(run)
         return run
-
-    def action_named(self, name: str) -> Any:
-        """Return the gated action of this name that was defined last; None without one."""
-        found = self.grace._definitions().find_named(name)
-        return self.grace._actions.get(name) or (found[-1] if found else None)
 
     def spec_of(self, name: str, kind: str, scores: Any, failed: Callable[[Any], object] | None) -> Spec:
         """Return the description of a tool, the same for all its calls."""
