@@ -448,7 +448,8 @@ class Reading:
         for call in earlier.calls:
             inside = nested.get(str(call.get("child")), [])
             at = BEFORE + PER_STEP * call.get("observation", 0)
-            inner, failed = RunEvidence(), []
+            inner = RunEvidence()
+            failed: list[dict[str, Any]] = []
             for found in inside:
                 grace = {} if found is None else found.get("grace") or {}
                 calls = grace.get("calls")
@@ -460,9 +461,9 @@ class Reading:
                     failed += [each for each in calls if found is inside[0] and each["status"] in _FAILED]
             self._merge(inner)
             last = max(failed, key=lambda each: each.get("observation", 0), default={}).get("error")
-            if (
-                call.get("error") is None or call["error"] != last or not inner.has_failed
-            ):  # else it is counted where it began
+            if not (
+                inner.has_failed and last is not None and call.get("error") == last
+            ):  # else it counts where it began
                 own.append(call)
         self._merge(evidence_of_calls(own, since=BEFORE))
         for step in earlier.steps:

@@ -111,7 +111,11 @@ class Conversations:
         documents = (
             trace.to_dict() for status in (SUSPENDED, CLOSED) for trace in self._query(status, thread)
         )  # read one by one inside the guard
-        return attempt("resuming", lambda: next((item for item in documents if _is_of(item, pause, thread)), None))
+        found = (item for item in documents if _is_of(item, pause, thread))
+        if not pause.once:
+            return attempt("resuming", lambda: next(found, None))
+        # Of runs that were suspended with the same key, the one that was suspended last.
+        return attempt("resuming", lambda: max(found, key=lambda item: str(facts_of(item).get("at")), default=None))
 
     def nested_in(self, document: Document) -> dict[str, list[Document | None]]:
         """Return for each run that had ended inside a suspended one its document and those nested in it; None for one that cannot be found."""

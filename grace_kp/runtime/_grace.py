@@ -16,6 +16,7 @@ from grace_kp.record import HOST, PICKLED, TROUBLES, Listener, Recorder, Run, fi
 from grace_kp.runtime._approvals import Definitions
 from grace_kp.runtime._choices import ModelChoice, ProfileChoice, profile_name
 from grace_kp.runtime._front import Front
+from grace_kp.runtime._live import LiveRuns
 from grace_kp.settings import STORES, Settings, store_file
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from grace_kp.protocols import Embedder, Judge
     from grace_kp.record import Pause
     from grace_kp.runtime._gates import Gates
-    from grace_kp.runtime._live import LiveCall, LiveRun, LiveRuns
+    from grace_kp.runtime._live import LiveCall, LiveRun
     from grace_kp.runtime._pipeline import Hook, Pipeline
     from grace_kp.runtime._promise import PromiseWatch
     from grace_kp.runtime._scoring import TraceScorers
@@ -157,7 +158,6 @@ class Grace(Front, Resident):
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._resume_completing)
         self._policies = [policies or {}, *self.settings.policies.places]
         self._made_gates: Gates | None = None
-        self._made_live: LiveRuns | None = None
         self._defined = Definitions()
         self._actions: dict[str, Action] = {}
         self._wiring: Writer | None = None
@@ -169,6 +169,11 @@ class Grace(Front, Resident):
             asked=self._run_asks,
         )
         self.recorder = Recorder(self.settings, listener, clock=clock, wall_clock=wall_clock, new_id=new_id)
+        self._live = LiveRuns(
+            self.recorder,
+            lambda name: self._actions.get(name) or next(reversed(self._defined.find_named(name)), None),
+            lambda: self._writer.store_soon(1.0),
+        )
         if any(self._policies):
             self._gates()  # a policy that cannot be used is an error now, not at the first call of an action
         watch(self)
@@ -518,32 +523,18 @@ class Grace(Front, Resident):
             id: the framework's id of the run, by which `live_run` finds it while it is open.
             session: the conversation or job that the run is part of; that of `inside` when None.
             user: id of the user that the run is for; that of `inside` when None.
-            domain: the task domain; the runtime's when None.
-            tags: strings to find the run by.
-            metadata: any JSON values by name.
+            domain: as in `run`, like tags and metadata.
             resume: the key with which a run of the same name, domain, framework, session and user was suspended. The same trace continues,
                 once. If that run cannot be found, this one is new, and its gates ask at least for CONFIRM.
             inside: the live run or call that it is nested in; the current run, if any, when None.
             started: when it began: an aware datetime, or seconds since the epoch; now when None.
         """
         stated = {"domain": domain, "session": session, "user": user, "tags": tags, "metadata": metadata}
-        return self._live_runs().open(objective, name, framework, id, resume, inside, started, stated)
+        return self._live.open(objective, name, framework, id, resume, inside, started, stated)
 
     def live_run(self, framework: str, id: str | int) -> LiveRun | None:  # noqa: A002 — the public name
         """Return the open run with this id of the framework, see `open_run`; None without one. Of several, the latest."""
-        return None if self._made_live is None else self._made_live.by_id.get((framework, str(id)))
-
-    def _find_action(self, name: str) -> Any:
-        return self._actions.get(name) or next(reversed(self._defined.find_named(name)), None)
-
-    def _live_runs(self) -> LiveRuns:
-        if self._made_live is None:
-            from grace_kp.runtime._live import LiveRuns
-
-            with self._lock:
-                store_soon = lambda: self._writer.store_soon(1.0)  # noqa: E731
-                self._made_live = self._made_live or LiveRuns(self.recorder, self._find_action, store_soon)
-        return self._made_live
+        return self._live.by_id.get((framework, str(id)))
 
     def langchain(self, *, domain: str | None = None, scores: object = None) -> AbstractContextManager[Any]:
         """`with grace.langchain():` records every call of the framework that is made inside, without a change to the program.
@@ -631,8 +622,7 @@ class Grace(Front, Resident):
         """In a forked child, the runs that are open belong to the parent: they are not ended here."""
         self._lock = threading.RLock()
         self.recorder.after_fork()
-        if self._made_live is not None:
-            self._made_live.after_fork()
+        self._live.after_fork()
 
     def __enter__(self) -> Self:
         return self

@@ -6,8 +6,6 @@ because nobody will report their results.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
 from collections import OrderedDict
 from dataclasses import replace
@@ -31,6 +29,7 @@ from grace_kp.record import (
     Spec,
     attempt,
     call_in,
+    instant,
     note,
     open_run,
     register,
@@ -231,14 +230,13 @@ class LiveRun:
 
     @shielded
     def _suspend(self, run: Run, token: str) -> None:
-        run.facts = {"thread_id": token}
+        run.facts = {"thread_id": token, "at": instant(run.owner.wall_clock())}
         run.suspend(Pause(token, None, None, once=True))
-        if run is not self.run:
-            return
-        self._runs.store_soon()  # with the runs inside, because the program may save its state next and die
-        self._runs.suspended[token] = run
-        if len(self._runs.suspended) > MAX_SUSPENDED:
-            self._runs.suspended.popitem(last=False)
+        if run is self.run:
+            self._runs.suspended[token] = run
+            if len(self._runs.suspended) > MAX_SUSPENDED:
+                self._runs.suspended.popitem(last=False)
+            self._runs.store_soon()  # with the runs inside, because the program may save its state next and die
 
     def _end(self, end: Callable[[Run], object], ended: Instant = None) -> None:
         runs = self._runs
@@ -350,17 +348,10 @@ class LiveRuns:
         )
         known = render_text(name or framework or "run", MAX_NAME)
         who = (known, stated["domain"] or recorder.domain, framework, session, user)
-        text = (
-            render_text("" if objective is None else objective, min(MAX_OBJECTIVE, recorder.max_text))
-            if recorder.capture_input
-            else ""
-        )
-        spec, token = (
-            Spec(None, kind=AGENT, name=known, domain=stated["domain"]),
-            None if resume is None else _token(resume, who),
-        )
-        around_frame, begins = None if inside is None else inside.frame, _nanoseconds(started)
-        run = self._begin(spec, text if text.strip() else known, around_frame, begins, who[2], stated, token)
+        spec, limit = Spec(None, kind=AGENT, name=known, domain=stated["domain"]), min(MAX_OBJECTIVE, recorder.max_text)
+        text = render_text(objective, limit) if recorder.capture_input and objective is not None else ""
+        token, outside = None if resume is None else _token(resume, who), None if inside is None else inside.frame
+        run = self._begin(spec, text if text.strip() else known, outside, started, framework, stated, token)
         frame = run
         if frame is None:
             frame = silent_run(spec, known)
@@ -378,7 +369,7 @@ class LiveRuns:
 
     @shielded
     def _begin(
-        self, spec: Spec, objective: str, inside: Frame | None, begins: int | None, framework: str | None,
+        self, spec: Spec, objective: str, inside: Frame | None, started: Instant, framework: str | None,
         stated: Mapping[str, Any], token: str | None,
     ) -> Run | None:  # fmt: skip
         recorder, arguments = self.recorder, {"input": objective}
@@ -386,8 +377,8 @@ class LiveRuns:
         if run is None:
             return None
         run.keep, run.framework = True, render_text(framework or DEFAULT, MAX_NAME)
-        if begins is not None and begins < (wall := recorder.wall_clock()):
-            run.began, run.start = begins, run.start - (wall - begins)
+        if (at := _nanoseconds(started)) is not None and at < (wall := recorder.wall_clock()):
+            run.began, run.start = at, run.start - (wall - at)
             if run.via is not None:
                 run.via.start = max(run.start, run.via.run.start)
         run.update(**{label: stated[label] for label in ("session", "user", "tags", "metadata")})
@@ -401,7 +392,7 @@ class LiveRuns:
         place = (name, kind, scores, failed)
         if (known := self._specs.get(place)) is not None:
             return known
-        if kind not in {"tool", "search"} or (scores is not None and kind != "search"):
+        if kind != "search" and (kind != "tool" or scores is not None):
             raise ValueError(f"kind must be 'tool', or 'search' where there are scores, not {kind!r:.40}")
         from grace_kp.confidence import checked_scores
 
@@ -416,6 +407,9 @@ class LiveRuns:
 
 def _token(key: str, who: Who) -> str:
     """Return what a suspended run is found by. It shows neither the key nor whom the run is for."""
+    import hashlib  # not with the runtime, which loads little
+    import json
+
     parts = [None if part is None else str(part) for part in (key, *who)]
     return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
 
@@ -432,6 +426,7 @@ def _on_clock(run: Run, value: Instant) -> int | None:
     return min(now, max(run.start, now - (run.owner.wall_clock() - at)))
 
 
+@shielded
 def _nanoseconds(value: Instant) -> int | None:
     """Return a time as nanoseconds since the epoch; None without a usable one."""
     if isinstance(value, datetime) and value.utcoffset() is not None:

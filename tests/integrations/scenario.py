@@ -246,19 +246,29 @@ class Shop:
 
 
 def outline(grace: gk.Grace) -> dict[str, Any]:
-    """The parts of the traces that do not depend on the framework: agents below agents, calls with their success, and decisions."""
+    """The parts of the traces that do not depend on the framework: which runs there are, calls with arguments and success, decisions."""
     grace.flush()
     traces = grace.store.query()
+    called = [
+        (each["name"], each["status"], *sorted((trace.steps[each["tool_call"]].input or {}).items()))
+        for trace in traces
+        for each in trace.grace.get("calls", ())
+    ]
     return {
-        "runs": sorted((trace.grace.get("status"), "parent" in trace.grace) for trace in traces),
-        "calls": sorted(
-            (each["name"], each["status"])
-            for trace in traces
-            for each in trace.grace.get("calls", ())
-            if each["name"] in {"lookup", "flaky", "pay", "refund"}
-        ),
+        "runs": sorted((trace.metadata.framework, trace.status, trace.parent_id is not None) for trace in traces),
+        "calls": sorted(each for each in called if each[0] in AGENTS["main"]),
         "decisions": sorted((each.action, each.outcome) for trace in traces for each in trace.decisions),
+        "ends": [(trace.task.objective, trace.outcome.result_summary) for trace in traces if trace.parent_id is None],
     }
+
+
+LOOKED = [("lookup", "ok", ("query", "ann")), ("lookup", "ok", ("query", "bob"))]
+PAID_ANN = ("pay", "ok", *sorted(PAY[2].items()))
+WHOLE = {
+    "calls": [("flaky", "error", ("n", 1)), ("flaky", "ok", ("n", 1)), *LOOKED, PAID_ANN],
+    "decisions": [("pay", "executed"), ("refund", "cancelled")],
+    "ends": [(Case.prompt, "done")],
+}
 
 
 def program(place: str, folder: str, story: str, kill: str) -> None:
@@ -321,24 +331,21 @@ class Conformance:
     def shop(self, grace: gk.Grace, story: str, **case: Any) -> Shop:
         return Shop(self.driver, Path(grace.settings.store.removeprefix("sqlite:///")).parent, story, grace, **case)
 
-    def test_the_whole_story(self, grace):
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_the_whole_story(self, grace, stream):
         """Parallel calls, a failing tool tried again, two gated calls in a turn: one approved, one refused, and the reason is read."""
+        if stream:
+            self.needs("stream")
         shop = self.shop(grace, "whole")
-        asked = shop.run()
+        asked = shop.run(stream=stream)
         assert (None, True, []) == (asked.error, asked.waiting, shop.effects)
         grace.approvals.approve(shop.pending["pay"].id, by="ana")
         grace.approvals.reject(shop.pending["refund"].id, by="ana", reason=REASON)
-        ran = shop.run(asked.saved)
+        ran = shop.run(asked.saved, stream=stream)
         assert (None, "done", False, [PAID]) == (ran.error, ran.text, ran.waiting, shop.effects)
         assert "moved 5 to ann" in shop.heard["p1"]
         assert REASON in shop.heard["r1"]
-        assert {
-            "runs": [("completed", False)],
-            "calls": [("flaky", "error"), ("flaky", "ok"), ("lookup", "ok"), ("lookup", "ok"), ("pay", "ok")],
-            "decisions": [("pay", "executed"), ("refund", "cancelled")],
-        } == outline(grace)
-        (trace,) = grace.store.query()
-        assert (self.driver.framework, True) == (trace.metadata.framework, trace.metadata.success)
+        assert WHOLE | {"runs": [(self.driver.framework, "completed", False)]} == outline(grace)
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_the_framework_behaves_as_without_the_adapter(self, grace, tmp_path_factory, stream):
@@ -356,16 +363,6 @@ class Conformance:
         assert bare.error is not None
         assert repr(bare.error) == repr(self.shop(grace, "no model").run().error)
 
-    def test_a_stream(self, grace):
-        """A streamed agent waits and goes on as any other."""
-        self.needs("stream")
-        shop = self.shop(grace, "pay")
-        asked = shop.run(stream=True)
-        assert (None, True, []) == (asked.error, asked.waiting, shop.effects)
-        grace.approvals.approve(shop.pending["pay"].id, by="ana")
-        ran = shop.run(asked.saved, stream=True)
-        assert (None, "done", [PAID]) == (ran.error, ran.text, shop.effects)
-
     @pytest.mark.parametrize("story", ["handoff", "nested"])
     def test_a_gated_tool_of_another_agent(self, grace, story):
         """Behind a handoff, and inside of an agent that is a tool."""
@@ -376,10 +373,15 @@ class Conformance:
         grace.approvals.approve(shop.pending["pay"].id, by="ana")
         ran = shop.run(asked.saved)
         assert (None, "done", [PAID]) == (ran.error, ran.text, shop.effects)
-        seen = outline(grace)
-        looked = [("lookup", "ok")] if story == "nested" else []
-        assert ([*looked, ("pay", "ok")], [("pay", "executed")]) == (seen["calls"], seen["decisions"])
-        assert {"completed"} == {status for status, _ in seen["runs"]}
+        nested = story == "nested"
+        assert {
+            "runs": [
+                (self.driver.framework, "completed", inside) for inside in ((False, True) if nested else (False,))
+            ],
+            "calls": [*LOOKED[:nested], PAID_ANN],
+            "decisions": [("pay", "executed")],
+            "ends": [(Case.prompt, "done")],
+        } == outline(grace)
 
     def test_a_refusal_behind_a_nested_agent(self, grace):
         """The reason reaches the model of the agent that asked."""

@@ -303,6 +303,16 @@ def test_a_suspended_run_continues_its_trace_once_with_its_evidence(grace):
     assert [trace.id for trace in grace.store.query(status="suspended")] == []
 
 
+def test_of_several_runs_that_wait_under_one_key_the_last_is_continued(grace, clock):
+    """Also where another process continues it, which has only the store, and the other one began later."""
+    first, second = grace.open_run("Refund it", **WHO), grace.open_run("Refund it", **WHO)
+    for run in (second, first):
+        clock.advance(1)
+        run.suspend("k")
+    with make_grace(store=grace.store, new_id=str) as other:
+        assert other.open_run("Refund it", resume="k", **WHO).id == first.id
+
+
 def test_a_nested_run_that_waits_too_is_continued_with_its_evidence(grace):
     """Until then, gates of the run around it know that evidence is missing."""
     run = grace.open_run("Refund it", **WHO)
