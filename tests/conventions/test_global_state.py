@@ -19,6 +19,8 @@ KNOWN = {
     "grace_kp/scorers/_cases.py:_SCORE": "what a forked worker scores with; set once in each, never in the command itself",
     "grace_kp/gating/_request.py:_numbers": "numbers the requests of the process, so that no two share an id",
     "grace_kp/gating/reviewers/_console.py:_ONE_AT_A_TIME": "a process has one terminal, and one question at a time on it",
+    "grace_kp/integrations/adk/_plugin.py:_IN_TOOL": "the context variable that tells whether a tool runs an invocation of ADK",
+    "grace_kp/integrations/strands/_hooks.py:_BEGUN": "the context variable that connects the two hooks around a call",
     "grace_kp/integrations/langchain/_node.py:_NODES": "numbers the calls of each node that LangGraph runs, up to a bound",
     "grace_kp/integrations/langchain/_tool_guard.py:_GUARD": "the context variable that LangChain reads the guard from",
     "grace_kp/integrations/langchain/_handler.py:_EVERYWHERE": "the context variable that LangChain reads its handlers from",

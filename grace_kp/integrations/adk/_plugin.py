@@ -1,0 +1,312 @@
+"""The plugin for Google ADK: an adapter over live runs, verdicts and claims. An invocation is a run.
+
+An exception in a plugin ends the invocation, so none leaves a hook, except where a tool cannot be gated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
+
+from grace_kp.approvals import ApprovalState
+from grace_kp.errors import GateError, MissingExtra
+from grace_kp.gating import InterventionResponse
+from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
+from grace_kp.levels import InterventionAction
+from grace_kp.record import attempt
+
+try:
+    from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.tools.base_tool import BaseTool
+    from google.genai import types
+except ImportError:
+    raise MissingExtra("grace_kp.integrations.adk", "google-adk") from None
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from grace_kp.gating import Policy
+    from grace_kp.runtime import Grace
+
+FRAMEWORK, CONFIRM, TRANSFER = "google-adk", "adk_request_confirmation", "transfer_to_agent"
+SEEN = frozenset({"function_declarations", "computer_use"})
+"""Kinds of tools whose calls come back to ADK. The provider runs all others."""
+_IN_TOOL: ContextVar[bool] = ContextVar("grace_kp_adk_in_tool", default=False)
+_try = partial(attempt, FRAMEWORK)
+
+
+class _Invocation:
+    """What the hooks of an invocation share: where its run began, whether a tool runs it, when each agent called its model."""
+
+    def __init__(self, key: str) -> None:
+        self.key, self.is_nested = key, _IN_TOOL.get()
+        self.asked: dict[str, tuple[float, str]] = {}
+
+
+class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the packages that are checked
+    """Records the invocations of an app, and gates its tools by the confidence of the run so far. List it last among the plugins.
+
+    A gated call that waits for an inbox pauses the invocation with ADK's tool confirmation. The inbox decides, and `confirmations` builds the
+    message that resumes the invocation then. A confirmation by ADK approves nothing: with `confirmed: true` before the decision, the call
+    goes on waiting; `confirmed: false` cancels the request. A result with a true `error` counts as a failure.
+    """
+
+    def __init__(
+        self,
+        grace: Grace,
+        gates: Mapping[str, Policy | str] | None = None,
+        *,
+        domain: str | None = None,
+        name: str = "grace",
+    ) -> None:
+        """Gate tools.
+
+        Args:
+            grace: the runtime; its own policies hold, too.
+            gates: policies or floors by tool name or glob, such as `{"send_mail": "confirm", "delete_*": "deny"}`.
+            domain: the task domain of the runs; the runtime's when None.
+            name: the name of the plugin in ADK.
+
+        Raises:
+            TypeError: `gates` is not a mapping.
+            ValueError: a policy is not usable; the message names it.
+        """
+        super().__init__(name=name)
+        self._grace, self._domain = grace, domain
+        self._tools = Tools("GracePlugin", grace, gates, failed=_failure)
+        self._offered: set[str] = set()
+        self._invocations: WeakKeyDictionary[Any, _Invocation] = WeakKeyDictionary()
+        self._open_calls: WeakKeyDictionary[Any, OpenCall] = WeakKeyDictionary()
+        self._unsettled: set[tuple[str, str]] = set()
+        """Resumed calls without a decision. Their answers are taken back, so that they can be resumed again."""
+
+    def _run(self, context: Any) -> Any:
+        return self._grace.live_run(FRAMEWORK, context.invocation_id)
+
+    async def before_run_callback(self, *, invocation_context: Any) -> None:
+        """Open the run of the invocation, or continue the one whose question it answers."""
+        _try(partial(self._open, invocation_context))
+
+    def _open(self, context: Any) -> None:
+        session, events = context.session, context.session.events
+        asked = {call.id: event.invocation_id for event in events for call in event.get_function_calls()}
+        answers = events[-1].get_function_responses() if events else ()
+        # Some versions of ADK answer a question in a new invocation.
+        key = next((asked[each.id] for each in answers if each.id in asked), context.invocation_id)
+        agent = getattr(context.agent, "root_agent", None)
+        run = self._grace.open_run(
+            _text(context.user_content),
+            name=session.app_name if agent is None else agent.name,
+            framework=FRAMEWORK,
+            id=context.invocation_id,
+            session=_session(session),
+            user=session.user_id,
+            domain=self._domain,
+            resume=key if any(each.invocation_id == key and each.author != "user" for each in events) else None,
+        )
+        self._invocations[run] = _Invocation(key)
+
+    async def after_run_callback(self, *, invocation_context: Any) -> None:
+        """Close the run, or suspend it where one of its questions is open."""
+        if (run := self._run(invocation_context)) is not None:
+            await asyncio.to_thread(_try, partial(self._close, run, invocation_context))
+
+    def _close(self, run: Any, context: Any) -> None:
+        events, mine = context.session.events, {self._invocations[run].key, context.invocation_id}
+        open_questions = _try(partial(_open_questions, events)) or {}
+        if waiting := [event.invocation_id for event, _ in open_questions.values() if event.invocation_id in mine]:
+            run.suspend(waiting[-1])
+            return
+        self._tools.warn_of_unmatched(self._offered)
+        texts = (_text(each.content) for each in reversed(events) if each.invocation_id == context.invocation_id)
+        run.close(next(filter(None, texts), None))
+
+    async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
+        """Record that the invocation failed."""
+        if (run := self._run(invocation_context)) is not None:
+            await asyncio.to_thread(_try, partial(run.fail, error))
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
+        """Note when the model is called, and which tools it is offered.
+
+        Raises:
+            GateError: a gate is stated for a tool that the provider runs, so that no hook sees its calls.
+        """
+        self._offered.update(llm_request.tools_dict)
+        tools = [each for each in llm_request.config.tools or () if isinstance(each, types.Tool)]
+        for kind in {kind for tool in tools for kind, value in tool if value is not None} - SEEN:
+            if self._tools.action(kind).gated:
+                raise GateError(
+                    f"GracePlugin cannot gate {kind!r}, which the provider runs; remove the tool or the gate"
+                )
+            self._tools.warn(f"GracePlugin neither records nor gates {kind}: the provider runs it")
+        if (kept := self._invocations.get(self._run(callback_context))) is not None:
+            kept.asked[callback_context.agent_name] = time.time(), llm_request.model or "model"
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
+        """Record the call of the model, once its response is complete."""
+        if not llm_response.partial:
+            _try(partial(self._record_model, callback_context, llm_response, llm_response.error_message))
+
+    async def on_model_error_callback(self, *, callback_context: Any, error: Exception, **_: Any) -> None:
+        """Record that the model failed."""
+        _try(partial(self._record_model, callback_context, None, error))
+
+    def _record_model(self, context: Any, response: Any, error: Exception | str | None) -> None:
+        if (run := self._run(context)) is None:
+            return
+        started, model = self._invocations[run].asked.pop(context.agent_name, (None, "model"))
+        counts = getattr(response, "usage_metadata", None)
+        kinds = {"prompt": "input_tokens", "candidates": "output_tokens", "thoughts": "thought_tokens"}
+        run.model_call(
+            getattr(response, "model_version", None) or model,
+            text=_text(getattr(response, "content", None)),
+            usage={ours: getattr(counts, f"{kind}_token_count", None) for kind, ours in kinds.items()},
+            error=error,
+            started=started,
+        )
+
+    async def before_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any
+    ) -> dict[str, Any] | None:
+        """Let an ungated call pass. Decide on a gated one, and answer it in place of its tool unless it runs."""
+        if type(tool) is BaseTool:
+            return None  # ADK's stand-in for a tool that does not exist
+        run, answer, claim = self._run(tool_context), None, None
+        try:
+            action = self._tools.action(tool.name, partial(_schema, tool))
+            if action.gated:
+                answer, claim = await self._decide(action, run, tool, tool_args, tool_context)
+        except Exception as error:  # noqa: BLE001 — whatever breaks, the tool must not run
+            self._leave_open(tool_context)
+            answer = {"error": refusal_after(error, tool.name)}
+        if answer is None:
+            self._open_calls[tool_context] = OpenCall(None if tool.name == TRANSFER else run, action, tool_args, claim)
+            _IN_TOOL.set(True)
+        return answer
+
+    async def _decide(self, action: Any, run: Any, tool: BaseTool, arguments: dict[str, Any], context: Any) -> Any:
+        """Return what answers the call, or None and the claim under which it runs."""
+        session, call_id, confirmation = context.session, context.function_call_id, context.tool_confirmation
+        asked = (each.id for each in reversed(session.events) if call_id in {c.id for c in each.get_function_calls()})
+        place = FRAMEWORK, _session(session), next(asked, None), call_id  # the same when the call comes again
+        declined = confirmation is not None and not confirmation.confirmed
+        # Nobody can resume the session of an agent that a tool runs.
+        can_pause = run not in self._invocations or not self._invocations[run].is_nested
+        wait = False if action.pauses and can_pause else None
+        verdict, claim = await action.adecide(arguments, call_id=place, run=run, wait=wait), None
+        if verdict.waits and declined:
+            by = f"{FRAMEWORK}:{session.user_id}"
+            verdict = await verdict.aanswer(InterventionResponse(InterventionAction.CANCEL, reviewer=by))
+        if verdict.waits or (
+            verdict.runs and confirmation is None and await tool.check_require_confirmation(arguments, context)
+        ):
+            self._leave_open(context)
+            if confirmation is None and can_pause:
+                payload = {"approval": verdict.approval.id} if verdict.waits and verdict.approval else None
+                context.request_confirmation(hint=verdict.message, payload=payload)
+                context.actions.skip_summarization = True
+            return {"status": verdict.message or f"`{action.name}` waits for a confirmation."}, None
+        if verdict.runs and declined:
+            return {"error": f"`{action.name}` was declined. Not run; do not call it again."}, None
+        if verdict.runs:
+            arguments.clear()  # an edit may have removed one
+            arguments.update(verdict.arguments)
+            claim = await verdict.abegin(arguments)
+            if claim.started:
+                return None, claim
+        if verdict.outcome == "not_asked" or may_be_claimed_later(verdict, claim):
+            self._leave_open(context)
+        answer = claim or verdict
+        if answer.has_result:
+            return answer.result if isinstance(answer.result, dict) else {"result": answer.result}, None
+        return {"result" if verdict.outcome == "answered" else "error": answer.message}, None
+
+    def _leave_open(self, context: Any) -> None:
+        if context.tool_confirmation is not None:
+            self._unsettled.add((context.invocation_id, context.function_call_id))
+
+    async def on_event_callback(self, *, event: Any, **_: Any) -> Any:
+        """Take back the answers of resumed calls that are not settled, so that their confirmation can be given again."""
+        parts = (event.content and event.content.parts) or ()
+        answers = [each.function_response and (event.invocation_id, each.function_response.id) for each in parts]
+        if event.author == "user" or self._unsettled.isdisjoint(answers):
+            return None
+        kept = [each for each, answer in zip(parts, answers, strict=True) if answer not in self._unsettled]
+        self._unsettled.difference_update(answers)
+        return event.model_copy(update={"content": types.Content(role="user", parts=kept) if kept else None})
+
+    async def after_tool_callback(self, *, tool_context: Any, result: Any, **_: Any) -> None:
+        """Record the result, and report it to the claim."""
+        actions = tool_context.actions
+        if actions.transfer_to_agent and (run := self._run(tool_context)) is not None:
+            _try(partial(run.handoff, actions.transfer_to_agent, source=tool_context.agent_name))
+        # A tool that stopped to ask may have done something before.
+        has_asked = tool_context.function_call_id in (actions.requested_tool_confirmations or ())
+        await self._report(tool_context, *(("unknown",) if has_asked else ("done", result)))
+
+    async def on_tool_error_callback(self, *, tool_context: Any, error: BaseException, **_: Any) -> None:
+        """Record that the tool raised, or was cancelled, and report it to the claim."""
+        await self._report(tool_context, *(("failed", error) if isinstance(error, Exception) else ("unknown",)))
+
+    async def _report(self, context: Any, *outcome: Any) -> None:
+        if (call := self._open_calls.pop(context, None)) is not None:
+            _IN_TOOL.set(False)
+            call.leave()
+            await asyncio.to_thread(call.report, *outcome)
+
+
+def confirmations(grace: Grace, session: Any) -> types.Content | None:
+    """Return the message that resumes a paused session, for `new_message` of `Runner.run_async`.
+
+    None while a person must still decide in the inbox, and where nothing waits for it.
+
+    Raises:
+        UnknownApproval: the store has no such request.
+        StoreError: the store cannot be read.
+    """
+    asked = [question for _, question in _open_questions(session.events).values()]
+    waiting = {each.id: (each.args["toolConfirmation"].get("payload") or {}).get("approval") for each in asked}
+    approvals = {each: grace.approvals.get(approval) for each, approval in waiting.items() if approval}
+    if not approvals or any(each.state == ApprovalState.PENDING for each in approvals.values()):
+        return None
+    answers = [types.FunctionResponse(id=each, name=CONFIRM, response={"confirmed": True}) for each in approvals]
+    return types.Content(role="user", parts=[types.Part(function_response=each) for each in answers])
+
+
+def _open_questions(events: Sequence[Any]) -> dict[str, tuple[Any, Any]]:
+    """Return ADK's questions about calls that have no result yet, each with its event, by the id of the call."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for event in events:
+        questions = [each for each in event.get_function_calls() if each.name == CONFIRM]
+        found.update({each.args["originalFunctionCall"]["id"]: (event, each) for each in questions})
+        for answer in event.get_function_responses() if event.author != "user" else ():
+            if answer.id not in (event.actions.requested_tool_confirmations or ()):
+                found.pop(answer.id, None)
+    return found
+
+
+def _session(session: Any) -> str:
+    """Return a name that no session of another app or user has."""
+    return "/".join(quote(each, safe="") for each in (session.app_name, session.user_id, session.id))
+
+
+def _schema(tool: BaseTool) -> Any:
+    stated = tool._get_declaration()  # the method that tools override
+    if stated is None or stated.parameters_json_schema or stated.parameters is None:
+        return stated and stated.parameters_json_schema
+    return stated.parameters.json_schema.model_dump(mode="json", exclude_none=True)
+
+
+def _failure(result: Any) -> Any:
+    return isinstance(result, dict) and (result.get("error") or result.get("isError"))
+
+
+def _text(content: types.Content | None) -> str:
+    parts = (content.parts if content is not None else None) or ()
+    return "\n".join(each.text for each in parts if each.text and not each.thought)
