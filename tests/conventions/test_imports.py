@@ -73,7 +73,9 @@ def test_an_extra_is_offered_only_with_code_that_needs_it(extra):
 def test_all_is_every_extra_for_users():
     """No more and no fewer; what developers need is not among them, nor what has to be installed alone."""
     (needs,) = PROJECT["optional-dependencies"]["all"]
-    assert f"grace-kp[{','.join(sorted(set(EXTRAS) - ALONE))}]" == f"grace-kp[{','.join(sorted(needs[9:-1].split(',')))}]"
+    assert (
+        f"grace-kp[{','.join(sorted(set(EXTRAS) - ALONE))}]" == f"grace-kp[{','.join(sorted(needs[9:-1].split(',')))}]"
+    )
 
 
 def test_the_doctor_knows_every_extra():

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
-import grace_kp as gk
+from grace_kp.approvals import ApprovalState
+from grace_kp.errors import GateError, MissingExtra
+from grace_kp.gating import InterventionResponse
 from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
+from grace_kp.levels import InterventionAction
 from grace_kp.record import attempt
 
 try:
@@ -22,10 +25,13 @@ try:
     from google.adk.tools.base_tool import BaseTool
     from google.genai import types
 except ImportError:
-    raise gk.MissingExtra("grace_kp.integrations.adk", "google-adk") from None
+    raise MissingExtra("grace_kp.integrations.adk", "google-adk") from None
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from grace_kp.gating import Policy
+    from grace_kp.runtime import Grace
 
 FRAMEWORK, CONFIRM, TRANSFER = "google-adk", "adk_request_confirmation", "transfer_to_agent"
 SEEN = frozenset({"function_declarations", "computer_use"})
@@ -52,8 +58,8 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
 
     def __init__(
         self,
-        grace: gk.Grace,
-        gates: Mapping[str, gk.Policy | str] | None = None,
+        grace: Grace,
+        gates: Mapping[str, Policy | str] | None = None,
         *,
         domain: str | None = None,
         name: str = "grace",
@@ -112,8 +118,8 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
 
     def _close(self, run: Any, context: Any) -> None:
         events, mine = context.session.events, {self._invocations[run].key, context.invocation_id}
-        asked_in = [event.invocation_id for event, _ in _open_questions(events).values()]
-        if waiting := [each for each in asked_in if each in mine]:
+        open_questions = _try(partial(_open_questions, events)) or {}
+        if waiting := [event.invocation_id for event, _ in open_questions.values() if event.invocation_id in mine]:
             run.suspend(waiting[-1])
             return
         self._tools.warn_of_unmatched(self._offered)
@@ -135,7 +141,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         tools = [each for each in llm_request.config.tools or () if isinstance(each, types.Tool)]
         for kind in {kind for tool in tools for kind, value in tool if value is not None} - SEEN:
             if self._tools.action(kind).gated:
-                raise gk.GateError(
+                raise GateError(
                     f"GracePlugin cannot gate {kind!r}, which the provider runs; remove the tool or the gate"
                 )
             self._tools.warn(f"GracePlugin neither records nor gates {kind}: the provider runs it")
@@ -196,7 +202,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         verdict, claim = await action.adecide(arguments, call_id=place, run=run, wait=wait), None
         if verdict.waits and declined:
             by = f"{FRAMEWORK}:{session.user_id}"
-            verdict = await verdict.aanswer(gk.InterventionResponse(gk.InterventionAction.CANCEL, reviewer=by))
+            verdict = await verdict.aanswer(InterventionResponse(InterventionAction.CANCEL, reviewer=by))
         if verdict.waits or (
             verdict.runs and confirmation is None and await tool.check_require_confirmation(arguments, context)
         ):
@@ -216,10 +222,10 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
                 return None, claim
         if verdict.outcome == "not_asked" or may_be_claimed_later(verdict, claim):
             self._leave_open(context)
-        said = claim or verdict
-        if said.has_result:
-            return said.result if isinstance(said.result, dict) else {"result": said.result}, None
-        return {"result" if verdict.outcome == "answered" else "error": said.message}, None
+        answer = claim or verdict
+        if answer.has_result:
+            return answer.result if isinstance(answer.result, dict) else {"result": answer.result}, None
+        return {"result" if verdict.outcome == "answered" else "error": answer.message}, None
 
     def _leave_open(self, context: Any) -> None:
         if context.tool_confirmation is not None:
@@ -228,11 +234,11 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
     async def on_event_callback(self, *, event: Any, **_: Any) -> Any:
         """Take back the answers of resumed calls that are not settled, so that their confirmation can be given again."""
         parts = (event.content and event.content.parts) or ()
-        given = [each.function_response and (event.invocation_id, each.function_response.id) for each in parts]
-        if event.author == "user" or self._unsettled.isdisjoint(given):
+        answers = [each.function_response and (event.invocation_id, each.function_response.id) for each in parts]
+        if event.author == "user" or self._unsettled.isdisjoint(answers):
             return None
-        kept = [each for each, answer in zip(parts, given, strict=True) if answer not in self._unsettled]
-        self._unsettled.difference_update(given)
+        kept = [each for each, answer in zip(parts, answers, strict=True) if answer not in self._unsettled]
+        self._unsettled.difference_update(answers)
         return event.model_copy(update={"content": types.Content(role="user", parts=kept) if kept else None})
 
     async def after_tool_callback(self, *, tool_context: Any, result: Any, **_: Any) -> None:
@@ -255,7 +261,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
             await asyncio.to_thread(call.report, *outcome)
 
 
-def confirmations(grace: gk.Grace, session: Any) -> types.Content | None:
+def confirmations(grace: Grace, session: Any) -> types.Content | None:
     """Return the message that resumes a paused session, for `new_message` of `Runner.run_async`.
 
     None while a person must still decide in the inbox, and where nothing waits for it.
@@ -267,7 +273,7 @@ def confirmations(grace: gk.Grace, session: Any) -> types.Content | None:
     asked = [question for _, question in _open_questions(session.events).values()]
     waiting = {each.id: (each.args["toolConfirmation"].get("payload") or {}).get("approval") for each in asked}
     approvals = {each: grace.approvals.get(approval) for each, approval in waiting.items() if approval}
-    if not approvals or any(each.state == gk.ApprovalState.PENDING for each in approvals.values()):
+    if not approvals or any(each.state == ApprovalState.PENDING for each in approvals.values()):
         return None
     answers = [types.FunctionResponse(id=each, name=CONFIRM, response={"confirmed": True}) for each in approvals]
     return types.Content(role="user", parts=[types.Part(function_response=each) for each in answers])

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import difflib
-import fnmatch
 import hashlib
 import json
 import logging
@@ -23,29 +21,29 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from agents import Agent, AgentHooks, FunctionTool, Handoff, Runner, RunState
+from grace_kp.errors import GateError, MissingExtra, UnknownApproval
+from grace_kp.integrations._tools import OpenCall, Tools, refusal_after
+from grace_kp.record import attempt
+from grace_kp.runtime import Call
 
-import grace_kp as gk
+try:
+    from agents import Agent, AgentHooks, FunctionTool, Handoff, Runner, RunState
+except ImportError:
+    raise MissingExtra("grace_kp.integrations.openai_agents", "openai-agents") from None
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
+    from grace_kp.gating import Policy, Verdict
+    from grace_kp.runtime import Grace
+
 FRAMEWORK, MARK = "openai-agents", '{"grace_kp": 1, '
-BROKEN = "The gate of this tool failed. Not run; do not call it again."
 SEEN = {"ComputerTool", "ShellTool", "LocalShellTool", "ApplyPatchTool", "CustomTool"}
 """Tools that run in this process, where hooks see them. All others that are no FunctionTool run at the provider."""
 
-_log = logging.getLogger("grace_kp.openai_agents")
-_SCOPE: ContextVar[_Scope] = ContextVar("grace_kp_openai_agents_scope")
-
-
-def _attempt(record: Callable[..., Any] | None, *args: Any, **options: Any) -> Any:
-    """Call what only records, if it is there. Whatever breaks in it has no effect on the agent."""
-    try:
-        return None if record is None else record(*args, **options)
-    except Exception:  # noqa: BLE001 — recording fails open
-        _log.warning("a part of an agent's run could not be recorded", exc_info=True)
-        return None
+_log = logging.getLogger("grace_kp.gate")
+_SCOPE: ContextVar[_Scope] = ContextVar("grace_kp_openai_agents")
+_try = partial(attempt, FRAMEWORK)
 
 
 class GraceResult:
@@ -58,7 +56,7 @@ class GraceResult:
         session: the name of the conversation.
     """
 
-    def __init__(self, result: Any, waiting: Sequence[gk.Verdict], state: str | None, session: str) -> None:
+    def __init__(self, result: Any, waiting: Sequence[Verdict], state: str | None, session: str) -> None:
         self.result, self.waiting, self.state, self.session = result, list(waiting), state, session
 
     @property
@@ -89,7 +87,7 @@ class GraceRunner:
     """Runs agents as `agents.Runner` does, records them, and gates their tools by the confidence of the run so far."""
 
     def __init__(
-        self, grace: gk.Grace, gates: Mapping[str, gk.Policy | str] | None = None, *, domain: str | None = None
+        self, grace: Grace, gates: Mapping[str, Policy | str] | None = None, *, domain: str | None = None
     ) -> None:
         """Gate the named tools, also behind handoffs and in agents that are tools.
 
@@ -99,18 +97,10 @@ class GraceRunner:
                 glob over a shorter one.
             domain: the domain of the recorded runs; the runtime's when None.
         """
-        self.grace, self.gates, self.domain = grace, dict(gates or {}), domain
-        self._actions: dict[str, Any] = {}
-        self._warned: set[str] = set()
+        self.grace, self.domain, self.tools = grace, domain, Tools("GraceRunner", grace, gates)
 
     async def run(
-        self,
-        agent: Agent[Any],
-        entry: Any,
-        *,
-        session: Any = None,
-        context: Any = None,
-        **options: Any,
+        self, agent: Agent[Any], entry: Any, *, session: Any = None, context: Any = None, **options: Any
     ) -> GraceResult:
         """Run an agent until it ends or waits for people.
 
@@ -130,13 +120,7 @@ class GraceRunner:
         return [each async for each in self._events(agent, entry, session, context, options)][-1]  # type: ignore[no-any-return]
 
     def run_streamed(
-        self,
-        agent: Agent[Any],
-        entry: Any,
-        *,
-        session: Any = None,
-        context: Any = None,
-        **options: Any,
+        self, agent: Agent[Any], entry: Any, *, session: Any = None, context: Any = None, **options: Any
     ) -> GraceStream:
         """Do what `run` does, and stream the SDK's events. A gated call ends the stream only if it waits."""
         return GraceStream(self._events(agent, entry, session, context, options, streamed=True))
@@ -149,19 +133,20 @@ class GraceRunner:
             options, session = {**options, "session": session}, session.session_id
         talk = _Conversation(self, kept, session, entry)
         root, agent = _Scope(talk, ""), talk.copied(agent)
-        talk.warn_of_unmatched()
+        # The tools of MCP servers are known only when they are listed.
+        if not any(each.mcp_servers for each in talk.copies.values()):
+            self.tools.warn_of_unmatched(talk.names)
         if kept is not None:
             entry = await RunState.from_json(agent, kept["state"], context_override=context)
         root.open(talk.objective, agent.name, resumed=kept is not None)
         try:
-            waiting, goes_on = [], True
             if kept is not None:
-                waiting, _ = await talk.settle(entry)
+                await talk.settle(entry)
+            goes_on = True
             while goes_on:
                 with root.entered():
-                    result: Any = (Runner.run_streamed if streamed else Runner.run)(
-                        agent, entry, context=context, **options
-                    )
+                    start: Any = Runner.run_streamed if streamed else Runner.run
+                    result = start(agent, entry, context=context, **options)
                     result = result if streamed else await result
                 try:
                     if streamed:
@@ -175,7 +160,7 @@ class GraceRunner:
                     entry = result.to_state()
                     waiting, goes_on = await talk.settle(entry)
         except BaseException as error:
-            _attempt(root.run.fail, error)
+            _try(partial(root.run.fail, error))
             raise
         root.end(result.final_output)
         yield GraceResult(result, waiting, talk.save(entry) if waiting else None, talk.session)
@@ -191,23 +176,9 @@ class GraceRunner:
             requests = [each["verdict"]["approval"] for each in kept["asked"]]
             for each in requests or [""]:
                 await asyncio.to_thread(self.grace.approvals.get, each)
-        except (ValueError, KeyError, TypeError, gk.UnknownApproval) as error:
-            raise gk.GateError("the input looks like a saved state, but names no request of this store") from error
+        except (ValueError, KeyError, TypeError, UnknownApproval) as error:
+            raise GateError("the input looks like a saved state, but names no request of this store") from error
         return kept
-
-    def action(self, name: str, schema: Any) -> Any:
-        """Return the action of a tool, with its gate."""
-        if name not in self._actions or self._actions[name].schema != (schema or {}):
-            globs = sorted((each for each in self.gates if fnmatch.fnmatchcase(name, each)), key=len)
-            policy = self.gates.get(name, self.gates[globs[-1]] if globs else None)
-            self._actions[name] = self.grace.action(name, schema=schema, policy=policy)
-        return self._actions[name]
-
-    def warn_once(self, text: str) -> None:
-        """Warn in the log, once."""
-        if text not in self._warned:
-            self._warned.add(text)
-            _log.warning("%s", text)
 
 
 class _Scope:
@@ -217,28 +188,32 @@ class _Scope:
 
     def __init__(self, talk: _Conversation, path: str) -> None:
         self.talk, self.path, self.key = talk, path, f"{talk.session}|{talk.prefix}{path}"
-        self.verdicts: dict[str, gk.Verdict] = {}  # of the latest turn, by _key
+        self.verdicts: dict[str, Verdict] = {}  # of the latest turn, by _key
         self.started: float | None = None
 
-    def open(self, objective: str, name: str, *, resumed: bool, inside: Any = None) -> None:
-        runner, more = self.talk.runner, {"framework": FRAMEWORK, "session": self.talk.session, "inside": inside}
-        more |= {"domain": runner.domain, "resume": self.key if resumed else None}
-        self.run = runner.grace.open_run(objective, name=name, **more)
-        _attempt(self.run.user_message if not resumed and inside is None else None, objective)
+    def open(self, objective: str, name: str, *, resumed: bool) -> None:
+        more = {
+            "session": self.talk.session,
+            "domain": self.talk.runner.domain,
+            "resume": self.key if resumed else None,
+        }
+        self.run = self.talk.runner.grace.open_run(objective, name=name, framework=FRAMEWORK, **more)
+        if not resumed and not self.path:
+            _try(lambda: self.run.user_message(objective))
 
-    def entered(self, frame: Any = None) -> ExitStack:
-        """Return a block in which this scope and its run, or a call, are current."""
+    def entered(self) -> ExitStack:
+        """Return a block in which this scope and its run are current."""
         stack = ExitStack()
         stack.callback(_SCOPE.reset, _SCOPE.set(self))
-        _attempt(lambda: stack.enter_context((frame or self.run).current()))
+        _try(lambda: stack.enter_context(self.run.current()))
         return stack
 
     def end(self, result: object, error: Exception | None = None) -> bool:
         """End the run; return whether it waits for people."""
         if waits := any(f"{each['path']}/".startswith(f"{self.path}/") for each in self.talk.asked):
-            _attempt(self.run.suspend, self.key)
+            _try(lambda: self.run.suspend(self.key))
         else:
-            _attempt(self.run.close, result) if error is None else _attempt(self.run.fail, error)
+            _try(lambda: self.run.close(result) if error is None else self.run.fail(error))
         return waits
 
     async def decide(self, agent: Any, calls: Iterable[tuple[Any, str, Any]]) -> None:
@@ -247,7 +222,7 @@ class _Scope:
         proposed = list(calls)
         for wait in (False, None):
             some = [each for each in proposed if each[0].pauses is (wait is False)]
-            made = [gk.Call(action, each, id=(FRAMEWORK, self.talk.session, turn, id_)) for action, id_, each in some]
+            made = [Call(action, each, id=(FRAMEWORK, self.talk.session, turn, id_)) for action, id_, each in some]
             verdicts = await self.run.adecide(made, wait=wait) if made else []
             for key, verdict in zip(
                 [_key(action.name, id_, each) for action, id_, each in some], verdicts, strict=True
@@ -257,7 +232,7 @@ class _Scope:
                 if verdict.waits:
                     self.talk.asked.append({**place, "verdict": verdict.to_dict()})
 
-    async def verdict(self, agent: Any, action: Any, call_id: str, arguments: Any) -> gk.Verdict:
+    async def verdict(self, agent: Any, action: Any, call_id: str, arguments: Any) -> Verdict:
         """Return the verdict about a call of the latest turn."""
         key = _key(action.name, call_id, arguments)
         if key not in self.verdicts or self.verdicts[key].waits:
@@ -268,7 +243,7 @@ class _Scope:
         """Record a turn of the model, and decide on its gated calls."""
         self.talk.turns[self.path] = self.talk.turns.get(self.path, 0) + 1
         self.verdicts = {}
-        _attempt(self._record, agent, response)
+        _try(lambda: self._record(agent, response))
         gated = self.talk.gated.get(id(agent), {})
         calls = [each for each in response.output if each.type == "function_call" and each.name in gated]
         read = [(gated[each.name], each.call_id, _arguments(each.arguments)) for each in calls]
@@ -291,14 +266,14 @@ class _Conversation:
 
     def __init__(self, runner: GraceRunner, kept: Any, session: str | None, entry: Any) -> None:
         if kept is not None and session not in {None, kept["session"]}:
-            raise gk.GateError(f"the state belongs to the session {kept['session']!r}, not to {session!r}")
+            raise GateError(f"the state belongs to the session {kept['session']!r}, not to {session!r}")
         kept = kept or {"session": session or uuid4().hex, "objective": _text_of(entry), "turns": {}, "asked": []}
         self.session: str = kept["session"]
         self.objective: str = kept["objective"]
         self.turns: dict[str, int] = kept["turns"]  # how often the model answered in each scope, by path
         self.asked: list[dict[str, Any]] = kept["asked"]  # the calls that wait
         self.prefix = hashlib.sha256(self.objective.encode()).hexdigest()[:12]
-        self.runner, self.tools = runner, set[str]()
+        self.runner, self.names = runner, set[str]()
         self.copies: dict[int, Any] = {}
         self.gated: dict[int, dict[str, Any]] = {}  # the actions of the gated tools of each copy, by name
 
@@ -307,7 +282,7 @@ class _Conversation:
         kept = {"session": self.session, "objective": self.objective, "turns": self.turns, "asked": self.asked}
         return json.dumps({"grace_kp": 1, **kept, "state": state.to_json()})
 
-    async def settle(self, state: Any) -> tuple[list[gk.Verdict], bool]:
+    async def settle(self, state: Any) -> tuple[list[Verdict], bool]:
         """Let every decided call go on; return the verdicts of those that wait, and whether any goes on.
 
         For the SDK they are all approved: the tool decides again, and refuses by its output.
@@ -327,13 +302,6 @@ class _Conversation:
                 state.approve(item)
                 goes_on = True
         return waiting, goes_on
-
-    def warn_of_unmatched(self) -> None:
-        """Warn of gates that match no tool. The tools of MCP servers are known only when they are listed."""
-        for name in () if any(each.mcp_servers for each in self.copies.values()) else self.runner.gates:
-            if name not in self.tools and not fnmatch.filter(self.tools, name):
-                near = ", ".join(difflib.get_close_matches(name, self.tools, 1, 0))
-                self.runner.warn_once(f"GraceRunner(gates=...): no tool is called {name!r} (nearest: {near})")
 
     def copied(self, agent: Any) -> Any:
         """Return the copy of an agent that runs in its place, with copies of all agents that it can reach."""
@@ -368,23 +336,23 @@ class _Conversation:
 
     def _tool(self, agent: Any, tool: Any) -> Any:
         name, nested = tool.name, getattr(tool, "_agent_instance", None)
-        action = self.runner.action(name, getattr(tool, "params_json_schema", None))
+        action = self.runner.tools.action(name, lambda: getattr(tool, "params_json_schema", None))
         if getattr(tool, "needs_approval", False) is not False:
-            raise gk.GateError(f"the tool {name!r} has its own needs_approval; state a gate instead")
+            raise GateError(f"the tool {name!r} has its own needs_approval; state a gate instead")
         if not isinstance(tool, FunctionTool):
             if action.gated:
-                raise gk.GateError(f"the tool {name!r} cannot be gated, because it is no function tool")
+                raise GateError(f"the tool {name!r} cannot be gated, because it is no function tool")
             if type(tool).__name__ not in SEEN:
-                self.runner.warn_once(f"the tool {name!r} runs at the provider: it is neither recorded nor gated")
+                self.runner.tools.warn(f"the tool {name!r} runs at the provider: it is neither recorded nor gated")
             return tool
-        self.tools.add(name)
+        self.names.add(name)
         new, invoke = copy.copy(tool), tool.on_invoke_tool
         if nested is not None:
             new._agent_instance = self.copied(nested)
             try:
                 invoke = _rebound(invoke, nested, new._agent_instance)
             except (AttributeError, TypeError, ValueError) as error:
-                raise gk.GateError(f"the agent in the tool {name!r} can be neither recorded nor gated") from error
+                raise GateError(f"the agent in the tool {name!r} can be neither recorded nor gated") from error
         if action.gated:
             self.gated.setdefault(id(agent), {})[name] = action
             new.needs_approval = partial(_waits, agent, action)
@@ -413,35 +381,31 @@ async def _invoke(agent: Any, action: Any, invoke: Any, nested: str | None, cont
             if not claim.started:
                 return claim.result if claim.has_result else claim.message
             arguments, text = verdict.arguments, json.dumps(verdict.arguments) if verdict.edited else text
-    except Exception:  # noqa: BLE001 — the gate fails closed
+    except Exception as error:  # noqa: BLE001 — the gate fails closed
         if not action.gated:  # a copy that another runner runs
             return await invoke(context, text)
-        _log.exception("the gate of %s failed; the call is refused", action.name)
-        return BROKEN
-    call = inner = _attempt(scope.run.open_tool, action, arguments or {})
+        return refusal_after(error, action.name)
+    call = OpenCall(scope.run, action, arguments or {}, claim)
     if nested is not None:
         path = f"{scope.path}/{scope.talk.turns.get(scope.path, 0)}:{context.tool_call_id}"
-        scope, outer = _Scope(scope.talk, path), scope
-        objective = str((arguments or {}).get("input", text))
-        scope.open(objective, nested, resumed=path in scope.talk.turns, inside=call or outer.run)
-        inner = scope.run
+        scope = _Scope(scope.talk, path)
+        scope.open(str((arguments or {}).get("input", text)), nested, resumed=path in scope.talk.turns)
     errors: list[Exception] = []
+    waits = False
     try:
-        with scope.entered(inner):
+        with scope.entered() if nested is not None else ExitStack():
             result = await _observed(invoke, errors)(context, text)
     except BaseException as error:
-        if claim is not None:
-            _attempt(claim.failed, error) if isinstance(error, Exception) else _attempt(claim.unknown)
-        _attempt(scope.run.fail if nested is not None else None, error)
-        _attempt(call and call.fail, error)
+        if nested is not None:
+            _try(partial(scope.run.fail, error))
+        call.report("failed", error) if isinstance(error, Exception) else call.report("unknown")
         raise
+    finally:
+        call.leave()
     failure = errors[0] if errors else None
     waits = nested is not None and scope.end(result, failure)
-    if claim is not None:
-        end = claim.release if waits else partial(claim.failed, failure) if failure else partial(claim.done, result)
-        await asyncio.to_thread(_attempt, end)
-    if call is not None:
-        _attempt(call.drop) if waits else _attempt(call.fail, failure) if failure else _attempt(call.close, result)
+    ended = ("release",) if waits else ("failed", failure) if failure is not None else ("done", result)
+    await asyncio.to_thread(call.report, *ended) if claim is not None else call.report(*ended)
     return result
 
 
@@ -449,8 +413,13 @@ def _observed(invoke: Any, errors: list[Exception]) -> Any:
     """Return the function of a tool that also states the exceptions which the SDK turns into texts for the model."""
     if (handled := getattr(invoke, "_on_handled_error", None)) is None:
         return invoke
+
+    def note(tool: Any, error: Exception, *rest: Any) -> None:
+        errors.append(error)
+        handled(tool, error, *rest)
+
     new = copy.copy(invoke)
-    new._on_handled_error = lambda tool, error, *rest: (errors.append(error), handled(tool, error, *rest))
+    new._on_handled_error = note
     return new
 
 
@@ -494,7 +463,8 @@ def _text_of(entry: Any) -> str:
 def _hook(name: str, record: Callable[..., Any] | None = None) -> Any:
     async def hook(self: Any, *args: Any, **options: Any) -> None:
         scope = _SCOPE.get(None)
-        if scope is not None and (awaited := _attempt(record, scope, *args, **options)) is not None:
+        awaited = _try(lambda: record(scope, *args, **options)) if record is not None and scope is not None else None
+        if awaited is not None:
             await awaited
         if self.own is not None:
             await getattr(self.own, name)(*args, **options)
@@ -507,7 +477,7 @@ def _ended(scope: _Scope, _context: Any, _agent: Any, tool: Any, result: Any) ->
         scope.run.open_tool(tool.name, {}).close(result)
 
 
-class _Hooks(AgentHooks[Any]):
+class _Hooks(AgentHooks[Any]):  # type: ignore[misc]
     """The hooks of a copy: they record, and call the agent's own."""
 
     def __init__(self, own: Any) -> None:

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import difflib
-import fnmatch
 import hashlib
-import logging
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,31 +17,30 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import TypeAdapter
-from pydantic_ai import ApprovalRequired, CallDeferred, DeferredToolRequests, DeferredToolResults
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
 from pydantic_core import to_jsonable_python
 
-import grace_kp as gk
+from grace_kp.errors import GateError, MissingExtra
+from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
+from grace_kp.record import attempt
+
+try:
+    from pydantic_ai import ApprovalRequired, CallDeferred, DeferredToolRequests, DeferredToolResults
+    from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+    from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
+except ImportError:
+    raise MissingExtra("grace_kp.integrations.pydantic_ai", "pydantic-ai") from None
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from grace_kp.gating import Policy
+    from grace_kp.runtime import Grace
 
 FRAMEWORK, METADATA = "pydantic-ai", "grace_kp"
-BROKEN = "The gate of this tool failed. Not run; do not call it again."
-_log = logging.getLogger("grace_kp.pydantic_ai")
+_try = partial(attempt, FRAMEWORK)
 
 
-def _attempt(record: Callable[..., Any] | None, *args: Any, **options: Any) -> Any:
-    """Call what only records, if it is there. Whatever breaks in it has no effect on the agent."""
-    try:
-        return None if record is None else record(*args, **options)
-    except Exception:  # noqa: BLE001 — recording fails open
-        _log.warning("a part of an agent's run could not be recorded", exc_info=True)
-        return None
-
-
-def deferred_results(grace: gk.Grace, saved: DeferredToolRequests | str | bytes) -> DeferredToolResults | None:
+def deferred_results(grace: Grace, saved: DeferredToolRequests | str | bytes) -> DeferredToolResults | None:
     """Return the results with which a run that waited goes on; None while all its calls wait.
 
     Each gated call is approved for Pydantic AI, and the gate of its tool decides: it runs the call, refuses it, or waits again. Calls that wait
@@ -65,13 +61,13 @@ def deferred_results(grace: gk.Grace, saved: DeferredToolRequests | str | bytes)
     )
 
 
-class GraceCapability(AbstractCapability[Any]):
+class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
     """Records the runs of an agent, and gates its tools: `Agent(capabilities=[GraceCapability(grace, gates={"pay": "confirm"})])`."""
 
     def __init__(
         self,
-        grace: gk.Grace,
-        gates: Mapping[str, gk.Policy | str] | None = None,
+        grace: Grace,
+        gates: Mapping[str, Policy | str] | None = None,
         *,
         domain: str | None = None,
         session: str | None = None,
@@ -86,10 +82,8 @@ class GraceCapability(AbstractCapability[Any]):
             session: names the conversation: a decision in one conversation is none in another. The run's `conversation_id` when None, which
                 its messages keep.
         """
-        self.grace, self.gates, self.domain, self.session = grace, dict(gates or {}), domain, session
-        self._actions: dict[str, Any] = {}
-        self._warned: set[str] = set()
-        self.run: Any = None
+        self.grace, self.domain, self.session, self.run = grace, domain, session, None
+        self.tools = Tools("GraceCapability", grace, gates)
 
     def get_ordering(self) -> CapabilityOrdering:
         """Stand closest to the tools, so that no other capability changes arguments after the decision."""
@@ -108,18 +102,18 @@ class GraceCapability(AbstractCapability[Any]):
             text, name=getattr(ctx.agent, "name", None), framework=FRAMEWORK, id=ctx.run_id, session=self.session,
             domain=self.domain, resume=self._position(ctx.messages) if _waits(ctx.messages) else None,
         )  # fmt: skip
+        run = self.run
         if isinstance(ctx.prompt, str):
-            _attempt(self.run.user_message, text)
+            _try(lambda: run.user_message(text))
         try:
-            with _entered(self.run):
+            with ExitStack() as stack:
+                _try(lambda: stack.enter_context(run.current()))
                 result = await handler()
         except BaseException as error:
-            _attempt(self.run.fail, error)
+            _try(partial(run.fail, error))
             raise
-        if isinstance(result.output, DeferredToolRequests):
-            _attempt(self.run.suspend, self._position(result.all_messages()))
-        else:
-            _attempt(self.run.close, result.output)
+        waits = isinstance(result.output, DeferredToolRequests)
+        _try(lambda: run.suspend(self._position(result.all_messages())) if waits else run.close(result.output))
         return result
 
     async def wrap_model_request(self, ctx: Any, *, request_context: Any, handler: Any) -> Any:
@@ -129,9 +123,9 @@ class GraceCapability(AbstractCapability[Any]):
         try:
             response = await handler(request_context)
         except Exception as error:
-            _attempt(self.run.model_call, ctx.model.model_name, error=error, started=started)
+            _try(partial(self.run.model_call, ctx.model.model_name, error=error, started=started))
             raise
-        _attempt(self._record, response, started)
+        _try(lambda: self._record(response, started))
         return response
 
     def _record(self, response: Any, started: float) -> None:
@@ -140,28 +134,12 @@ class GraceCapability(AbstractCapability[Any]):
 
     def _check_names(self, parameters: Any) -> None:
         """Refuse gates that cannot hold a tool, and warn of those that match none and of tools that are not seen."""
-        names = [each.name for each in parameters.function_tools]
         for tool in parameters.native_tools:
-            if self._action(tool.kind).gated:
-                raise gk.GateError(f"the tool {tool.kind!r} cannot be gated, because the provider runs it")
-            self._warn(f"the tool {tool.kind!r} runs at the provider: its calls are neither recorded nor gated")
-        for name in self.gates:
-            if names and not any(fnmatch.fnmatchcase(each, name) for each in names):
-                near = difflib.get_close_matches(name, names, 1, 0)
-                self._warn(f"GraceCapability(gates=...): no tool is called {name!r} (nearest: {near[0]!r})")
-
-    def _warn(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            _log.warning("%s", text)
-
-    def _action(self, name: str, schema: Any = None) -> Any:
-        """Return the action of a tool, with its gate."""
-        if name not in self._actions or self._actions[name].schema != (schema or {}):
-            globs = sorted((each for each in self.gates if fnmatch.fnmatchcase(name, each)), key=len)
-            policy = self.gates.get(name, self.gates[globs[-1]] if globs else None)
-            self._actions[name] = self.grace.action(name, schema=schema, policy=policy)
-        return self._actions[name]
+            if self.tools.action(tool.kind).gated:
+                raise GateError(f"the tool {tool.kind!r} cannot be gated, because the provider runs it")
+            self.tools.warn(f"the tool {tool.kind!r} runs at the provider: it is neither recorded nor gated")
+        if names := [each.name for each in parameters.function_tools]:
+            self.tools.warn_of_unmatched(names)
 
     def _position(self, messages: Sequence[Any]) -> str:
         """Return the position of the latest answer of the model in the conversation, which is the same when the run goes on."""
@@ -170,18 +148,16 @@ class GraceCapability(AbstractCapability[Any]):
 
     async def on_tool_validate_error(self, _ctx: Any, *, call: Any, tool_def: Any, error: Exception, **_: Any) -> Any:
         """Record a call whose arguments do not fit as a failed one."""
-        _attempt(lambda: self.run.open_tool(tool_def.name, call.args_as_dict()).fail(error))
+        _try(lambda: self.run.open_tool(tool_def.name, call.args_as_dict()).fail(error))
         raise error
 
     async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: dict[str, Any], handler: Any) -> Any:
         """Run a tool: under a claim if it is gated, and recorded."""
-        claim, waiting, name = None, None, tool_def.name
-        action: Any = name
+        claim, waiting = None, None
         try:
-            action = self._action(name, tool_def.parameters_json_schema)
-            shown = to_jsonable_python(args, fallback=str)
+            action = self.tools.action(tool_def.name, lambda: tool_def.parameters_json_schema)
+            shown = to_jsonable_python(args, fallback=None if action.gated else str)
             if action.gated:
-                shown = to_jsonable_python(args)
                 place = (FRAMEWORK, self.session, self._position(ctx.messages), call.tool_call_id)
                 wait = False if action.pauses and _can_pause(ctx.agent) else None
                 verdict = await action.adecide(shown, call_id=place, run=self.run, wait=wait)
@@ -196,40 +172,28 @@ class GraceCapability(AbstractCapability[Any]):
                         edited = await fit(replace(call, args=shown), approved=True, wrap_validation_errors=False)
                         args = edited.validated_args
                     claim = await verdict.abegin()
-                    if not claim.started:
+                    if wait is False and may_be_claimed_later(verdict, claim):
+                        waiting = verdict.to_dict()
+                    elif not claim.started:
                         return claim.result if claim.has_result else claim.message
-        except Exception:  # noqa: BLE001 — the gate fails closed
-            _log.exception("the gate of %s failed; its call is refused", name)
-            return BROKEN
+        except Exception as error:  # noqa: BLE001 — the gate fails closed
+            return refusal_after(error, tool_def.name)
         if waiting is not None:
             raise ApprovalRequired({METADATA: waiting})
-        return await self._run(_attempt(self.run.open_tool, action, shown), claim, handler, args)
-
-    async def _run(self, recorded: Any, claim: Any, handler: Any, args: Any) -> Any:
-        """Call the tool, and report how it ended."""
+        opened = OpenCall(self.run, action, shown, claim)
         try:
-            with _entered(recorded):
-                result = await handler(args)
-        except BaseException as error:
-            if isinstance(error, CallDeferred | ApprovalRequired):
-                _attempt(claim and claim.release)
-                _attempt(recorded and recorded.drop)
-            else:
-                _attempt(claim and (partial(claim.failed, error) if isinstance(error, Exception) else claim.unknown))
-                _attempt(recorded and recorded.fail, error)
+            result = await handler(args)
+        except (CallDeferred, ApprovalRequired):
+            opened.report("release")
             raise
-        value = getattr(result, "return_value", result)
-        if claim is not None:
-            await asyncio.to_thread(_attempt, claim.done, value)
-        _attempt(recorded and recorded.close, value)
+        except BaseException as error:
+            opened.report("failed", error) if isinstance(error, Exception) else opened.report("unknown")
+            raise
+        finally:
+            opened.leave()
+        report = partial(opened.report, "done", getattr(result, "return_value", result))
+        await asyncio.to_thread(report) if claim is not None else report()
         return result
-
-
-def _entered(frame: Any) -> ExitStack:
-    """Return a block in which a run or call is the current one."""
-    stack = ExitStack()
-    _attempt(frame and (lambda: stack.enter_context(frame.current())))
-    return stack
 
 
 def _prompt_of(messages: Sequence[Any]) -> str:

@@ -16,17 +16,21 @@ from urllib.parse import quote
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-import grace_kp as gk
+from grace_kp.approvals import ApprovalState
+from grace_kp.errors import MissingExtra
 from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
 from grace_kp.record import attempt
 
 try:
     from strands.hooks import events
 except ImportError:
-    raise gk.MissingExtra("grace_kp.integrations.strands", "strands") from None
+    raise MissingExtra("grace_kp.integrations.strands", "strands") from None
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from grace_kp.gating import Policy
+    from grace_kp.runtime import Grace
 
 FRAMEWORK, KEY = "strands", "grace_kp.session"
 _try = partial(attempt, FRAMEWORK)
@@ -64,8 +68,8 @@ class GraceHooks:
 
     def __init__(
         self,
-        grace: gk.Grace,
-        gates: Mapping[str, gk.Policy | str] | None = None,
+        grace: Grace,
+        gates: Mapping[str, Policy | str] | None = None,
         *,
         domain: str | None = None,
         session: str | None = None,
@@ -187,9 +191,9 @@ class GraceHooks:
         if verdict is None or (claim and claim.started):
             call = OpenCall(run, action, event.tool_use["input"], claim)
         else:
-            said = claim or verdict
-            event.cancel_tool = said.message
-            if not said.has_result and verdict.outcome != "answered":
+            answer = claim or verdict
+            event.cancel_tool = answer.message
+            if not answer.has_result and verdict.outcome != "answered":
                 return
         _BEGUN.set(_Begun(call_id, place, call, _BEGUN.get()))
 
@@ -212,7 +216,7 @@ class GraceHooks:
             begun.call.report("done", value)
 
 
-def responses(grace: gk.Grace, result: Any) -> list[dict[str, Any]] | None:
+def responses(grace: Grace, result: Any) -> list[dict[str, Any]] | None:
     """Return the input that resumes an interrupted agent: a response to each interrupt of a gate.
 
     None while a person must still decide in the inbox, and where no gate waits for it.
@@ -229,7 +233,7 @@ def responses(grace: gk.Grace, result: Any) -> list[dict[str, Any]] | None:
     interrupts = (result.interrupts or ()) if state is None else state.interrupts.values() if state.activated else ()
     ours = [each for each in interrupts if isinstance(each.reason, dict) and each.reason.get("approval")]
     approvals = [grace.approvals.get(each.reason["approval"]) for each in ours]
-    if not approvals or any(each.state == gk.ApprovalState.PENDING for each in approvals):
+    if not approvals or any(each.state == ApprovalState.PENDING for each in approvals):
         return None
     return [{"interruptResponse": {"interruptId": each.id, "response": "decided"}} for each in ours]
 

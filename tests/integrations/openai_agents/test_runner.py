@@ -128,7 +128,7 @@ def test_warnings(grace, case, caplog):
         run(runner, agent)
         run(runner, agent)
     assert 1 == caplog.text.count("runs at the provider")
-    assert 1 == caplog.text.count("no tool is called 'payy' (nearest: pay)")
+    assert 1 == caplog.text.count("no tool so far is called 'payy' (nearest: pay)")
 
 
 def test_states_that_are_none(grace, case):

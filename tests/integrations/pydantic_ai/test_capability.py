@@ -164,7 +164,7 @@ def test_tools_of_the_provider(grace, caplog):
         run(agent)
         run(agent_of(capabilities=[GraceCapability(grace), native]))
     assert 1 == caplog.text.count("'web_search' runs at the provider")
-    assert 1 == caplog.text.count("no tool is called 'payy' (nearest: 'pay')")
+    assert 1 == caplog.text.count("no tool so far is called 'payy' (nearest: pay)")
     with pytest.raises(gk.GateError, match="web_search"):
         run(agent_of(capabilities=[GraceCapability(grace, {"web_search": "confirm"}), native]))
 
