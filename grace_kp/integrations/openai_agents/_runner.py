@@ -65,7 +65,7 @@ class GraceResult:
         return _original(self.result.last_agent)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.result, name)
+        return getattr(vars(self).get("result"), name)
 
 
 class GraceStream:
@@ -207,11 +207,15 @@ class _Scope:
 
     def end(self, result: object, error: Exception | None = None) -> bool:
         """End the run; return whether it waits for people."""
-        if waits := any(f"{each['path']}/".startswith(f"{self.path}/") for each in self.talk.asked):
+        if waits := any(map(self.holds, self.talk.asked)):
             _try(lambda: self.run.suspend(self.key))
         else:
             _try(lambda: self.run.close(result) if error is None else self.run.fail(error))
         return waits
+
+    def holds(self, asked: dict[str, Any]) -> bool:
+        """Return whether a call that waits is in this run, or in one inside of it."""
+        return f"{asked['path']}/".startswith(f"{self.path}/")
 
     async def decide(self, agent: Any, proposed: Sequence[tuple[Any, str, Any]]) -> None:
         """Decide on calls of the latest turn, each an action, a call id and arguments, on the same evidence."""
@@ -238,6 +242,8 @@ class _Scope:
         """Record a turn of the model, and decide on its gated calls."""
         self.talk.turns[self.path] = self.talk.turns.get(self.path, 0) + 1
         self.verdicts = {}
+        # The calls of earlier turns have ended, also those that a guardrail of the SDK answered before their request was decided.
+        self.talk.asked = [each for each in self.talk.asked if not self.holds(each)]
         _try(lambda: self._record(agent, response))
         gated = self.talk.gated.get(id(agent), {})
         calls = [each for each in response.output if each.type == "function_call" and each.name in gated]
