@@ -38,7 +38,7 @@ ifdef ADAPTERS_OLDEST
 override ADAPTERS := $(filter openai_agents pydantic_ai adk strands,$(ADAPTERS))
 ADAPTER_openai_agents += openai-agents==0.12.0
 ADAPTER_pydantic_ai += pydantic-ai-slim==2.0.0
-ADAPTER_adk += google-adk==2.5.0
+ADAPTER_adk += google-adk==2.6.1
 ADAPTER_strands += strands-agents==1.14.0
 endif
 ADAPTER_VENV := $(VENV)-adapters$(if $(ADAPTERS_OLDEST),-oldest)
