@@ -22,6 +22,7 @@ KNOWN = {
     "grace_kp/integrations/adk/_plugin.py:_TOOL": "the context variable that tells an agent which call runs it",
     "grace_kp/integrations/adk/_plugin.py:_AGENT": "the context variable that tells hooks which nested run they belong to",
     "grace_kp/integrations/strands/_hooks.py:_BEGUN": "the context variable that connects the two hooks around a call",
+    "grace_kp/integrations/openai_agents/_runner.py:_SCOPE": "the context variable that tells hooks and tools which run of agents they are in",
     "grace_kp/integrations/langchain/_node.py:_NODES": "numbers the calls of each node that LangGraph runs, up to a bound",
     "grace_kp/integrations/langchain/_tool_guard.py:_GUARD": "the context variable that LangChain reads the guard from",
     "grace_kp/integrations/langchain/_handler.py:_EVERYWHERE": "the context variable that LangChain reads its handlers from",

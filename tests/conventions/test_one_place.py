@@ -28,6 +28,8 @@ CATCH_ALL = {
     "grace_kp/gating/_view.py": "a value whose own code fails when it is read cannot be shown in full",
     "grace_kp/integrations/_tools.py": "a claim that cannot be reported is logged, and becomes unknown with its run",
     "grace_kp/integrations/adk/_plugin.py": "whatever a gate raises refuses the call, since an exception in a plugin would end the run",
+    "grace_kp/integrations/openai_agents/_runner.py": "whatever a gate raises refuses the call, because the SDK would end the run",
+    "grace_kp/integrations/pydantic_ai/_capability.py": "whatever a gate raises refuses the call, because it would end the run",
     "grace_kp/integrations/strands/_hooks.py": "whatever a gate raises refuses the call",
     "grace_kp/integrations/langchain/_handler.py": "the two callbacks that come most often carry the guard themselves",
     "grace_kp/integrations/langchain/_resume.py": "a thread whose graph raises is reported, and the others are carried on",

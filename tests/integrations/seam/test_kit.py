@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from grace_kp.errors import MissingExtra
 from tests.integrations.scenario import AGENTS, HELPER, Case, Conformance, Ran
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "frameworks.md"
@@ -57,3 +63,22 @@ class Toy:
 
 class TestKit(Conformance):
     driver = Toy()
+
+
+@pytest.mark.parametrize(
+    ("adapter", "package", "extra"),
+    [
+        ("openai_agents", "agents", "openai-agents"),
+        ("pydantic_ai", "pydantic_ai", "pydantic-ai"),
+        ("adk", "google.adk", "google-adk"),
+        ("strands", "strands", "strands"),
+    ],
+)
+def test_an_adapter_without_its_framework_names_the_extra(monkeypatch, adapter, package, extra):
+    """And the command that installs it."""
+    for name in [*sys.modules]:
+        if name.startswith((f"grace_kp.integrations.{adapter}", f"{package}.")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=re.escape(f"pip install 'grace-kp[{extra}]'")):
+        importlib.import_module(f"grace_kp.integrations.{adapter}")

@@ -1,0 +1,36 @@
+"""The program of `docs/how-to/pydantic-ai.md` waits, and goes on when it is started again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic_ai")
+
+import grace_kp as gk
+from tests.integrations.pydantic_ai.test_conformance import model_of
+from tests.integrations.scenario import DONE, Case, calls
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "pydantic-ai.md"
+
+
+def test_the_program_of_the_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path}/traces.db")
+    (program,) = re.findall(r"```py\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    case = Case(tmp_path, {"main": (calls(("p1", "pay", {"to": "ann", "amount": 5})), DONE)})
+    for says in ("DeferredToolRequests", "Nobody has decided yet", "done"):
+        names = {"__name__": "teller"}
+        exec(compile(program, str(PAGE), "exec"), names)
+        names["agent"].model = model_of(case, "main")
+        names["main"]()
+        assert says in capsys.readouterr().out
+        for request in names["grace"].approvals.pending() if says.startswith("Nobody") else ():
+            names["grace"].approvals.approve(request.id, by="ana")
+        names["grace"].close()
+    with gk.Grace(evaluator=None, embedder=None) as grace:
+        (trace,) = grace.store.query()
+        assert [("pay", "ok")] == [(call["name"], call["status"]) for call in trace.grace["calls"]]
