@@ -27,7 +27,6 @@ CATCH_ALL = {
     "grace_kp/gating/_digest.py": "a value, or a callable of the user's that identifies it, whose own code fails cannot be checked",
     "grace_kp/gating/_view.py": "a value whose own code fails when it is read cannot be shown in full",
     "grace_kp/integrations/langchain/_handler.py": "the two callbacks that come most often carry the guard themselves",
-    "grace_kp/integrations/langchain/_resume.py": "a thread whose graph raises is reported, and the others are carried on",
     "grace_kp/integrations/langchain/_tool_schema.py": "whatever a tool's validators or its schema raise refuses the call or the edit",
     "grace_kp/integrations/knowledgepulse/_outbox.py": "a registry that cannot be used is reported, never raised into the agent",
     "grace_kp/models/_gemini.py": "every failure of a call becomes one of our errors",
