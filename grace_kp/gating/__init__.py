@@ -29,7 +29,7 @@ from grace_kp.gating._case import (
 )
 from grace_kp.gating._decision import FACTS, Basis, Decision, Rules, RunConfidence, ShadowAssessment, audit_probability
 from grace_kp.gating._digest import NotCheckable, digest_of
-from grace_kp.gating._drivers import EngineStep, Failed, InterventionHandler, Work, attempt, drive, drive_async
+from grace_kp.gating._drivers import Await, EngineStep, Failed, InterventionHandler, Work, attempt, drive, drive_async
 from grace_kp.gating._engine import Execution, consent_to, execution
 from grace_kp.gating._inquiry import state_approval
 from grace_kp.gating._ledger import EarlierRun, InMemory, Ledger, LedgerEntry, idempotency_key
@@ -72,6 +72,7 @@ __all__ = [
     "CANCELLED",
     "FACTS",
     "WAITING",
+    "Await",
     "Basis",
     "Claim",
     "ConfirmationFlow",

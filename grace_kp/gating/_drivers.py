@@ -202,9 +202,11 @@ class Await(EngineStep):
     blocks = True
 
     def perform(self) -> object:
+        """Wait in this thread; return the result, or `Failed`."""
         return Work(self.wait).perform()
 
     async def perform_async(self) -> object:
+        """Wait on the event loop; return the result, or `Failed`."""
         try:
             return await self.wait_async()
         except Exception as error:  # noqa: BLE001 — the engine decides what follows

@@ -32,7 +32,6 @@ CATCH_ALL = {
     "grace_kp/integrations/pydantic_ai/_capability.py": "whatever a gate raises refuses the call, because it would end the run",
     "grace_kp/integrations/strands/_hooks.py": "whatever a gate raises refuses the call",
     "grace_kp/integrations/langchain/_handler.py": "the two callbacks that come most often carry the guard themselves",
-    "grace_kp/integrations/langchain/_resume.py": "a thread whose graph raises is reported, and the others are carried on",
     "grace_kp/integrations/langchain/_tool_schema.py": "whatever a tool's validators or its schema raise refuses the call or the edit",
     "grace_kp/integrations/knowledgepulse/_outbox.py": "a registry that cannot be used is reported, never raised into the agent",
     "grace_kp/models/_gemini.py": "every failure of a call becomes one of our errors",

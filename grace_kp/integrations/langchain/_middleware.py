@@ -76,6 +76,10 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
 
 
+_log = logging.getLogger("grace_kp.gate")
+ANSWERED = "another middleware answered the call; its tool did not run"
+EDITED = "hitl_edited_tool_calls"
+"""State field of HumanInTheLoopMiddleware: calls that its reviewer edited and that have not run yet."""
 NOTICE = (
     "A reviewer changed this call before it ran; your message shows the call that you proposed. "
     "The change is intended: do not make the original call again. The call that ran: {name} with {arguments}."
@@ -244,12 +248,6 @@ def _prefix(message: ToolMessage, notice: str) -> ToolMessage:
     else:
         content = [{"type": "text", "text": notice}, *content]
     return message.model_copy(update={"content": content})
-
-
-_log = logging.getLogger("grace_kp.gate")
-ANSWERED = "another middleware answered the call; its tool did not run"
-EDITED = "hitl_edited_tool_calls"
-"""State field of HumanInTheLoopMiddleware: calls that its reviewer edited and that have not run yet."""
 
 
 class GateState(AgentState[Any]):

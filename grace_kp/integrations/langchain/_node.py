@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Any]
 
+ORIGIN = "langgraph"
+MAX_QUESTIONS = 4
 PERSON = "person"
 """Reviewer where an answer names none."""
 MAX_NAME = 200
@@ -45,22 +47,17 @@ DECISIONS = {
 
 
 def action_request(
-    name: str,
-    arguments: Values,
-    reasons: Values,
-    unseen: Sequence[str],
-    approval: str | None,
-    hidden: Values | None = None,
+    name: str, shown: Values, reasons: Values, unseen: Sequence[str], approval: str | None, hidden: Values | None = None
 ) -> dict[str, Any]:
     """Return one action, with the reasons for the question: `level`, `score` (0 to 1), `breakdown`, `penalties` and `reason`.
 
-    `hidden` is the number of characters that `arguments` does not show, by argument. The action cannot be approved as it is.
+    `hidden` is the number of characters that `shown` does not show, by argument. The action cannot be approved as it is.
     """
     wants = "needs your help" if reasons["level"] == InterventionLevel.ESCALATE else "needs your approval"
     action = {
         "name": name,
-        "args": dict(arguments),
-        "description": f"{name} {wants}. {reasons['reason']}\n\nTool: {name}\nArgs: {dict(arguments)}",
+        "args": dict(shown),
+        "description": f"{name} {wants}. {reasons['reason']}\n\nTool: {name}\nArgs: {dict(shown)}",
         **reasons,
     }
     if approval is not None:
@@ -169,20 +166,12 @@ def _decision(decision: Any, approval: str | None) -> ActionAnswer | str:
     if approval is not None and (named := decision.get("approval", approval)) != approval:
         return f"it names the request {named!r:.60}, but the question is about {approval}"
     unseen = decision.get("unseen")
+    reply, changed = words if kind in {"reject", "respond"} else None, None if arguments is None else dict(arguments)
     return ActionAnswer(
-        InterventionResponse(
-            DECISIONS[kind],
-            user_input=words if kind in {"reject", "respond"} else None,
-            modified=None if arguments is None else dict(arguments),
-            reviewer=who,
-        ),
+        InterventionResponse(DECISIONS[kind], user_input=reply, modified=changed, reviewer=who),
         name if isinstance(name, str) else None,
         unseen if isinstance(unseen, list | tuple) else (),
     )
-
-
-ORIGIN = "langgraph"
-MAX_QUESTIONS = 4
 
 
 class Interrupting:

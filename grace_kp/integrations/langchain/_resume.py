@@ -14,18 +14,21 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langgraph.types import Command
 
 from grace_kp.approvals import FOLLOWING, ApprovalState, Resumed
 from grace_kp.errors import ActionNotApproved, ApprovalError, GraceError
+from grace_kp.gating import Await, Failed, Work, drive, drive_async
 from grace_kp.trace import error_text, redacted_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from grace_kp.approvals import Inbox, Tables
+    from grace_kp.gating import EngineStep, Steps
 
 
 APPROVALS = "approvals"
@@ -143,32 +146,6 @@ _NOT_YET = frozenset({ApprovalState.PENDING, ApprovalState.CLAIMED, ApprovalStat
 """States that do not let the graph continue: undecided, running, or with an unknown outcome."""
 
 
-@dataclass(slots=True)
-class Ready:
-    """A thread that is about to be resumed."""
-
-    thread: WaitingThread
-    token: str
-    answers: dict[str, Any]
-    """By the id of the interrupt."""
-    outcome: Resumed | None = None
-
-    @property
-    def approvals(self) -> tuple[str, ...]:
-        return tuple(approval for answer in self.answers.values() for approval in answer[APPROVALS])
-
-    def end(self, output: Any = None, error: Exception | None = None) -> None:
-        paused = isinstance(output, dict) and bool(output.get("__interrupt__"))
-        self.outcome = Resumed(
-            thread=self.thread.id,
-            approvals=self.approvals,
-            state="raised" if error is not None else "paused" if paused else "finished",
-            output=output,
-            problem="" if error is None else error_text(error),
-            error=error,
-        )
-
-
 class Resumption:
     """The threads of a graph that are resumed one after the other."""
 
@@ -182,28 +159,45 @@ class Resumption:
             raise ValueError(f"limit must be a whole number of 1 or more, or None, not {limit!r:.40}")
         self._inbox, self._graph, self._nodes = inbox, graph, getattr(graph, "nodes", None)
         self._thread, self._limit, self._base_config = thread, limit, config
-        self.found: list[Resumed] = []
+        self._found: list[Resumed] = []
 
-    def threads(self) -> list[WaitingThread]:
+    def steps(self) -> Steps[list[Resumed]]:
+        for thread in (yield from perform(Work(self._threads))):
+            if self._limit is not None and sum(each.state != "left" for each in self._found) >= self._limit:
+                break
+            config = self._config(thread)
+            state = yield from perform(self._ask_graph("get_state", config))
+            claimed = yield from perform(Work(partial(self._claim, thread, config, state)))
+            if claimed is None:
+                continue
+            token, answers = claimed
+            outcome: Resumed | None = None
+            try:
+                # The other threads are still resumed where this one raises.
+                output = yield self._ask_graph("invoke", Command(resume=answers), config)
+                outcome = _outcome(thread, answers, output)
+            finally:
+                yield from perform(Work(partial(self._close, thread, token, outcome)))
+        return self._found
+
+    def _ask_graph(self, verb: str, *args: Any) -> Await:
+        graph = self._graph
+        return Await(lambda: getattr(graph, verb)(*args), lambda: getattr(graph, f"a{verb}")(*args))
+
+    def _threads(self) -> list[WaitingThread]:
         found = waiting_threads(self._inbox.tables, None if self._thread is None else str(self._thread))
         if self._thread is not None or self._nodes is None:
             return found
         return [each for each in found if any(node in self._nodes for node in each.nodes)]
 
-    def until_limit(self, threads: list[WaitingThread]) -> Iterator[WaitingThread]:
-        for each in threads:
-            if self._limit is not None and sum(resumed.state != "left" for resumed in self.found) >= self._limit:
-                return
-            yield each
-
-    def config(self, thread: WaitingThread) -> dict[str, Any]:
+    def _config(self, thread: WaitingThread) -> dict[str, Any]:
         merged = dict(self._base_config or {})
         name = thread.id if thread.number is None else thread.number
         merged["configurable"] = {**thread.configurable, **merged.get("configurable", {}), "thread_id": name}
         return merged
 
-    def claim(self, thread: WaitingThread, config: dict[str, Any], state: Any) -> Ready | None:
-        """Claim a thread and return the answers to resume it with; else note why it is not resumed."""
+    def _claim(self, thread: WaitingThread, config: dict[str, Any], state: Any) -> tuple[str, dict[str, Any]] | None:
+        """Claim a thread; return the token and the answers by interrupt to resume it with, else note why it is not resumed."""
         tables = self._inbox.tables
         interrupts = [each for task in getattr(state, "tasks", ()) for each in getattr(task, "interrupts", ())]
         waiting = {str(interrupt.id): ids for interrupt in interrupts if (ids := approvals_in(interrupt.value))}
@@ -217,9 +211,9 @@ class Resumption:
         if not missing:
             token = begin_carrying(tables, thread)
             if token is not None:
-                return Ready(thread, token, answers)
+                return token, answers
             problem = "another process is resuming it"
-        self.found.append(Resumed(thread=thread.id, state="left", problem=problem))
+        self._found.append(Resumed(thread=thread.id, state="left", problem=problem))
         return None
 
     def _can_continue(self, thread: WaitingThread, ids: list[str]) -> bool:
@@ -230,45 +224,38 @@ class Resumption:
         except ApprovalError:  # requests of another store
             return False
 
-    def close(self, ready: Ready) -> None:
-        outcome, requests, refused = ready.outcome, self._inbox.requests, []
+    def _close(self, thread: WaitingThread, token: str, outcome: Resumed | None) -> None:
+        requests, refused = self._inbox.requests, []
         if outcome is not None:
-            self.found.append(outcome)
+            self._found.append(outcome)
             if isinstance(outcome.error, ActionNotApproved):
-                refused = [approval for approval in ready.approvals if not FOLLOWING[requests.get(approval).state]]
+                refused = [approval for approval in outcome.approvals if not FOLLOWING[requests.get(approval).state]]
         over = self._nodes or () if outcome is not None and outcome.state == "finished" else ()
-        end_carrying(self._inbox.tables, ready.thread, ready.token, over=over, refused=refused)
+        end_carrying(self._inbox.tables, thread, token, over=over, refused=refused)
+
+
+def _outcome(thread: WaitingThread, answers: Mapping[str, Any], output: Any) -> Resumed:
+    approvals = tuple(approval for answer in answers.values() for approval in answer[APPROVALS])
+    if isinstance(output, Failed):
+        problem, error = error_text(output.error), output.error
+        return Resumed(thread=thread.id, approvals=approvals, state="raised", problem=problem, error=error)
+    paused = isinstance(output, dict) and bool(output.get("__interrupt__"))
+    return Resumed(thread=thread.id, approvals=approvals, state="paused" if paused else "finished", output=output)
+
+
+def perform(step: EngineStep) -> Steps[Any]:
+    """Perform a step, and raise its error where it fails."""
+    answer = yield step
+    if isinstance(answer, Failed):
+        raise answer.error
+    return answer
 
 
 def resume_graph(inbox: Inbox, graph: Any, **chosen: Any) -> list[Resumed]:
     """Resume the threads whose requests are decided; see `Approvals.resume`."""
-    resuming = Resumption(inbox, graph, **chosen)
-    for each in resuming.until_limit(resuming.threads()):
-        config = resuming.config(each)
-        ready = resuming.claim(each, config, graph.get_state(config))
-        if ready is not None:
-            try:
-                ready.end(graph.invoke(Command(resume=ready.answers), config))
-            except Exception as error:  # noqa: BLE001 — the other threads are still resumed
-                ready.end(error=error)
-            finally:
-                resuming.close(ready)
-    return resuming.found
+    return drive(Resumption(inbox, graph, **chosen).steps())
 
 
 async def aresume_graph(inbox: Inbox, graph: Any, **chosen: Any) -> list[Resumed]:
     """`resume_graph` without blocking the event loop."""
-    import asyncio
-
-    resuming = Resumption(inbox, graph, **chosen)
-    for each in resuming.until_limit(await asyncio.to_thread(resuming.threads)):
-        config = resuming.config(each)
-        ready = await asyncio.to_thread(resuming.claim, each, config, await graph.aget_state(config))
-        if ready is not None:
-            try:
-                ready.end(await graph.ainvoke(Command(resume=ready.answers), config))
-            except Exception as error:  # noqa: BLE001 — as in `resume_graph`
-                ready.end(error=error)
-            finally:
-                await asyncio.to_thread(resuming.close, ready)
-    return resuming.found
+    return await drive_async(Resumption(inbox, graph, **chosen).steps())

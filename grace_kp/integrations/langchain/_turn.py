@@ -50,6 +50,7 @@ from grace_kp.integrations.langchain._node import (
     resumable,
     unusable,
 )
+from grace_kp.integrations.langchain._resume import perform
 from grace_kp.integrations.langchain._tool_guard import call_digest
 from grace_kp.integrations.langchain._tool_schema import argument_names
 from grace_kp.levels import InterventionAction, InterventionLevel
@@ -421,17 +422,17 @@ class FiledRound:
         asking = [call.must_ask(number) for call in self._calls]
         if not any(asking):
             return False
-        pairs = list(zip(self._calls, asking, strict=True))
-        self._digests = [call.approval.digest if asked is None else asked.digest for call, asked in pairs]
         self.is_new = any(asked is None or asked.is_new for asked in asking)
-        self._questions = [call.question_now(call.request) for call in self._calls]
-        shown = zip(self._calls, self._questions, strict=True)
-        self.actions = [action_for(call.tool_case, question.arguments, call.id) for call, question in shown]
+        self._asked = [
+            (call, call.question_now(call.request), call.approval.digest if asked is None else asked.digest)
+            for call, asked in zip(self._calls, asking, strict=True)
+        ]
+        self.actions = [action_for(call.tool_case, question.arguments, call.id) for call, question, _ in self._asked]
         return True
 
     def keep(self, number: int) -> None:
         """Keep a question before it is asked."""
-        for call, digest in zip(self._calls, self._digests, strict=True):
+        for call, _, digest in self._asked:
             call.questions.ask(number, [digest])
 
     def take(self, number: int, answer: Any) -> str:
@@ -439,13 +440,12 @@ class FiledRound:
         if self.is_new:  # the answer existed before the question was asked, so it is void
             for call in self._calls:
                 call.questions.ask(number, [])
-        if self.is_new or not all(self._digests):
+        if self.is_new or not all(digest for _, _, digest in self._asked):
             return ""
         problems: list[str] = []
-        pairs = zip(self._calls, self._questions, self._digests, self._program_answers(answer), strict=True)
-        for place, (call, question, digest, response) in enumerate(pairs):
-            problem = call.take(question, digest, response)
-            if problem:
+        pairs = zip(self._asked, self._program_answers(answer), strict=True)
+        for place, ((call, question, digest), response) in enumerate(pairs):
+            if problem := call.take(question, digest, response):
                 problems.append(problem if response.problem else f"decision {place}: {problem}")
         return "\n".join(dict.fromkeys(problems))
 
@@ -468,21 +468,14 @@ def ask_until_usable(asking: MessageRound | FiledRound) -> Steps[str]:
     from langgraph.types import interrupt
 
     number, problem = 0, ""
-    while (yield from _perform(Work(functools.partial(asking.prepare, number)))):
+    while (yield from perform(Work(functools.partial(asking.prepare, number)))):
         question = hitl_request(asking.actions, problem)
         answer = yield Work(functools.partial(interrupt, question), blocks=False)
         if isinstance(answer, Failed):
             # A question that is asked for the first time cannot have been answered yet.
             if asking.is_new and HOST.pauses(answer.error):
-                yield from _perform(Work(functools.partial(asking.keep, number)))
+                yield from perform(Work(functools.partial(asking.keep, number)))
             raise answer.error
-        problem = yield from _perform(Work(functools.partial(asking.take, number, answer)))
+        problem = yield from perform(Work(functools.partial(asking.take, number, answer)))
         number += 1
     return problem
-
-
-def _perform(step: Work) -> Steps[Any]:
-    answer = yield step
-    if isinstance(answer, Failed):
-        raise answer.error
-    return answer
