@@ -191,6 +191,8 @@ ERRORS = [RuntimeError, KeyboardInterrupt, asyncio.CancelledError, Interruption]
 class World:
     """A program with one gated call, and a countdown to an event in any part of it: an error, or a change of the arguments."""
 
+    interrupts = True
+
     def __init__(self, *, floor, answer, resumable):
         self.left, self.happen, self.happened = None, None, False
         self.order = {"euros": 5}
