@@ -138,8 +138,7 @@ def action_labels(
     if any(each.around and each.around not in kin for each in kin.values()) and conditions:  # it does not meet them
         runs = runs_of(store, {}, read_actions)
         kin.update((run.id, kin_of(run)) for run in runs if isinstance(run, ReasoningTrace) and run.id not in kin)
-    actions = [replace(each, group=unit_of(each.trace, kin.get)) for each in found]
-    return ActionLabels(actions, dict(left_out))
+    return ActionLabels([replace(each, group=unit_of(each.trace, kin.get)) for each in found], dict(left_out))
 
 
 def read_actions(source: Any, *, name: str | None = None) -> Iterator[ReasoningTrace | InvalidRecord]:

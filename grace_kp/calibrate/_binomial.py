@@ -57,10 +57,7 @@ def upper_bound(errors: int, n: int, delta: float) -> float:
     low, high = errors / n, 1.0
     while high - low > 1e-12:
         middle = (low + high) / 2
-        if binomial_cdf(errors, n, middle) > delta:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if binomial_cdf(errors, n, middle) > delta else (low, middle)
     return high
 
 

@@ -102,8 +102,7 @@ def cross_fit(
     logits, confidence = np.zeros((len(penalties), len(labels))), np.zeros(len(labels))
     for test in fold_masks(folds):
         logits[:, test] = predict(~test, test)
-    losses = (np.logaddexp(0.0, logits) - labels * logits) @ weights
-    best = int(np.argmin(losses))
+    best = int(np.argmin((np.logaddexp(0.0, logits) - labels * logits) @ weights))
     for test in fold_masks(folds):
         slope, offset = fit_calibration(logits[best, ~test], labels[~test], weights[~test])
         confidence[test] = probability(slope * logits[best, test] + offset)

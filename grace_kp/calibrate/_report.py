@@ -171,8 +171,7 @@ def _group_table(kind: str, found: Mapping[str, Assessment], nouns: str) -> str:
 def _of_actions(calibration: Calibration) -> list[str]:
     """Return what holds for each tool alone, and what predicts errors."""
     tools = [(name, f"{each.n:,}", *(level.state for level in each.levels)) for name, each in calibration.tools.items()]
-    found = calibration.predictors
-    rows = [(each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds) for each in found]
+    rows = [(each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds) for each in calibration.predictors]
     text = WORDS["predictors"].format(count=len(rows), few=math.ceil(0.05 * len(rows)))
     of_tools = _folded(("tool", "labels", *calibration.promise.risks), tools, MAX_WEIGHTS, "more tools")
     header = ("feature", "actions with it", "wrong with it", "wrong without", "odds ratio of an error")
@@ -190,12 +189,11 @@ def _folded(header: Sequence[str], rows: Sequence[Sequence[str]], shown: int, no
 
 
 def _weights(calibration: Calibration) -> list[str]:
-    head = calibration.profile.heads[calibration.promise.moment]
     rows = [
         (
             each.words, each.step, f"× {each.odds:.2f}", "raises" if each.spread > 0 else "lowers", f"{each.spread:+.2f}".replace("-", "−"),
         )
-        for each in weights_of_head(head)
+        for each in weights_of_head(calibration.profile.heads[calibration.promise.moment])
         if round(each.spread, 2)
     ]  # fmt: skip
     header = ("feature", "step", "odds of being right", "effect", "log-odds per spread")
