@@ -268,12 +268,11 @@ def run_bars(days: Sequence[Group]) -> str:
 
 def confidence_plot(figures: RunFigures, thresholds: Thresholds) -> str:
     stated = ((level, getattr(thresholds, level)) for level in LEVELS[:3])
-    rules = [Rule(value, f"{level} {value:g}") for level, value in stated if value != math.inf]
     return histogram(
         "Confidence",
         figures.confidence,
         edges=SHARE_EDGES,
-        rules=rules,
+        rules=[Rule(value, f"{level} {value:g}") for level, value in stated if value != math.inf],
         axis="confidence",
         caption="The dotted lines are the thresholds in force here: at or above one, a gated action is at this level or a milder one.",
     )
@@ -292,11 +291,7 @@ def alike(site: Site, query: CatalogQuery, figures: RunFigures) -> dict[str, flo
 
 
 WAIT_EDGES = (0.0, 10.0, 60.0, 600.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0)
-_WORDS = {
-    "responded": "answered",
-    "retried": "sent back for a retry",
-    "standing": "by a standing approval",
-}
+_WORDS = {"responded": "answered", "retried": "sent back for a retry", "standing": "by a standing approval"}
 _BY_PEOPLE = ("approved", "edited", "rejected", "responded", "skipped", "retried")
 
 
