@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import itertools
 import os
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -60,11 +60,8 @@ def open_for_reading(url: str | None) -> Iterator[Store]:
     """Open the store of this URL, or of the settings, without creating a file."""
     from grace_kp.store import open_store
 
-    store = open_store(require_store(url), create=False)
-    try:
+    with closing(open_store(require_store(url), create=False)) as store:
         yield store
-    finally:
-        store.close()
 
 
 def require_store(url: str | None) -> str | None:
@@ -197,15 +194,12 @@ def open_inbox(url: str | None) -> Iterator[CommandInbox]:
     from grace_kp.approvals import RequestStore, Secret
     from grace_kp.settings import Settings
 
-    store = open_chosen_store(url, must_exist=True)
-    try:
+    with closing(open_chosen_store(url, must_exist=True)) as store:
         tables = getattr(store, "approvals", None)
         if tables is None:
             raise GraceError(f"this store keeps no approvals; use a SQLite store, {CHOOSE}")
         secret = Secret.load()
         yield CommandInbox(store, tables, RequestStore(tables, groups=Settings.load().reviewers, secret=secret), secret)
-    finally:
-        store.close()
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import sys
 import unicodedata
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+import typer
+
 from grace_kp.errors import GraceError
 from grace_kp.pages import printable
 
@@ -145,8 +147,6 @@ def check_writable(*paths: Path | None) -> None:
 
 def confirm(command: str, question: str, show: Callable[[], None] = lambda: None) -> None:
     """Ask at the terminal whether to go on; `show` writes the details first."""
-    import typer
-
     if not sys.stdin.isatty():
         raise ValueError(
             f"{command} asks for a confirmation, and standard input is not a terminal; use --yes to {command} without asking"
