@@ -178,15 +178,7 @@ def label_of_action(
     *,
     volunteered: bool = True,
 ) -> Label | str:
-    """Return the label of an action of a run, or why it has none; see `action_labels`.
-
-    Args:
-        grace: what the run's trace holds under `grace`.
-        decision: about the action.
-        name: of the decision in labels.
-        sources: the accepted sources.
-        volunteered: as for `action_labels`.
-    """
+    """Return the label of an action, by its decision and the name of that in labels, or why it has none; see `action_labels`."""
     stated = [entry for field in (FIELD, ACTION_FIELD) for entry in objects_in(grace, field) if "action" in entry]
     answer = _answer_to(decision)
     own = [] if answer is None else [{"correct": False, "source": answer[0], "by": answer[1], "action": name}]

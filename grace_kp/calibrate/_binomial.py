@@ -12,11 +12,7 @@ _NEGLIGIBLE = 1e-18
 
 
 def binomial_cdf(errors: int, n: int, rate: float) -> float:
-    """Return P(X <= errors) for X ~ Binomial(n, rate): the p-value of `errors` under the hypothesis that the true rate is at least `rate`.
-
-    Args:
-        rate: probability of an error, 0 to 1.
-    """
+    """Return P(X <= errors) for X ~ Binomial(n, rate), with a rate from 0 to 1: the p-value of `errors` if the true rate is at least `rate`."""
     if errors < 0:
         return 0.0
     if errors >= n or rate <= 0:

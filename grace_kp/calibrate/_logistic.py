@@ -50,10 +50,7 @@ def fit_logistic(
 ) -> Logistic:
     """Return the regression that minimises `sum(weights * loss) + penalty / 2 * sum(w ** 2)`. The intercept is not penalised.
 
-    Labels of one class only have no finite intercept; it then ends at log-odds of 30.
-
-    Args:
-        labels: (n,), from 0 to 1.
+    Labels, of shape (n,), are from 0 to 1. Those of one class only have no finite intercept; it then ends at log-odds of 30.
     """
     ones = np.ones(len(labels)) if weights is None else weights
     design = np.column_stack([np.ones(len(labels)), columns])

@@ -93,27 +93,12 @@ def _basis(calibration: Calibration) -> str:
 def _limits(calibration: Calibration) -> list[str]:
     promise, action = calibration.promise, calibration.profile.action
     is_per_tool = action is not None and bool(action.thresholds)
-    known = {
-        "drawn": True,
-        "sample": True,
-        "share": True,
-        "together": not is_per_tool,
-        "per_tool": is_per_tool,
-        "labels": True,
-        "overall": promise.kind == OVERALL,
-        "action": promise.moment == "action",
-        "end": promise.moment == "end",
-        "approximate": calibration.is_approximate,
-    }
-    facts = {
-        "delta": promise.delta,
-        "kept": 1 - promise.delta,
-        "unit": promise.unit,
-        "kinds": "source, model or domain",
-    }
-    if promise.unit == "action" and not is_per_tool:
-        facts["kinds"] = "tool, source, model or domain"
-    return [WORDS["limits"][name].format(**facts) for name, holds in known.items() if holds]
+    names = ["drawn", "sample", "share", "per_tool" if is_per_tool else "together", "labels"]
+    names += ["overall"] if promise.kind == OVERALL else []
+    names += [promise.moment, "approximate"] if calibration.is_approximate else [promise.moment]
+    tool = "tool, " if promise.unit == "action" and not is_per_tool else ""
+    facts = {"delta": promise.delta, "kept": 1 - promise.delta, "unit": promise.unit}
+    return [WORDS["limits"][name].format(**facts, kinds=f"{tool}source, model or domain") for name in names]
 
 
 def _reliability_plot(calibration: Calibration) -> str:

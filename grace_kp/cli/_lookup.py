@@ -14,6 +14,7 @@ import typer
 
 from grace_kp.cli._output import clean, say_error
 from grace_kp.errors import GraceError, UnknownApproval
+from grace_kp.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
@@ -84,8 +85,6 @@ def require_reachable_store(url: str | None) -> str | None:
 
 
 def _chosen(url: str | None) -> tuple[str | None, str]:
-    from grace_kp.settings import Settings
-
     if url:
         return url, "from --store"
     settings = Settings.load()
@@ -192,7 +191,6 @@ class CommandInbox:
 @contextmanager
 def open_inbox(url: str | None) -> Iterator[CommandInbox]:
     from grace_kp.approvals import RequestStore, Secret
-    from grace_kp.settings import Settings
 
     with closing(open_chosen_store(url, must_exist=True)) as store:
         tables = getattr(store, "approvals", None)
@@ -209,7 +207,6 @@ def change_inbox(url: str | None) -> Iterator[CommandInbox]:
     A failed delivery is reported on standard error. It affects neither the change nor the exit code.
     """
     from grace_kp.approvals import Delivery, webhooks_of
-    from grace_kp.settings import Settings
 
     with open_inbox(url) as inbox:
         before, _ = inbox.tables.head()

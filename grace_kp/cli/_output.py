@@ -165,11 +165,7 @@ def ask(prompt: str) -> str:
 def progress(
     items: Iterable[T], title: str, *, total: int | None = None, position: Callable[[], int] | None = None
 ) -> Iterator[T]:
-    """Yield the items, with a progress bar if standard error is a terminal.
-
-    Args:
-        position: returns the current position if it is not the number of items, for example bytes read.
-    """
+    """Yield the items, with a progress bar if standard error is a terminal; `position` replaces the number of items, say by bytes read."""
     if not sys.stderr.isatty():
         yield from items
         return

@@ -229,11 +229,7 @@ def means_of(group: Group) -> dict[str, float | None]:
 
 
 def bars_of(days: Sequence[Group]) -> tuple[str, list[tuple[date, list[Group]]]]:
-    """Return the unit of the bars of a period, `day`, `week`, `month` or `year`, and each with its first day and its days.
-
-    Args:
-        days: the days of the period, in order.
-    """
+    """Return the unit of the bars for ordered days, `day`, `week`, `month` or `year`, and each with its first day and its days."""
     units = []
     for unit, begin in _UNITS:
         grouped: dict[date, list[Group]] = defaultdict(list)
@@ -330,11 +326,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def wait_plot(waits: Sequence[float]) -> str:
-    """Return the distribution of the time to a decision, with bins such as a minute, an hour and a day.
-
-    Args:
-        waits: seconds, in ascending order.
-    """
+    """Return the distribution of the time to a decision, in ascending seconds, with bins such as a minute, an hour and a day."""
     edges = list(WAIT_EDGES)
     if waits and waits[-1] > edges[-1]:
         edges.append(max(waits[-1], 2 * edges[-1]))

@@ -64,11 +64,7 @@ _KINDS: Mapping[type, str] = {
 
 
 def write_codes(text: str, *, keep: str = "\n\t") -> str:
-    """Return a string for a form field, with invisible characters as codes such as ⟨U+202E⟩; `read_codes` reverses it exactly.
-
-    Args:
-        keep: invisible characters that stay.
-    """
+    """Return a string for a form field, with invisible characters but `keep` as codes such as ⟨U+202E⟩; `read_codes` reverses it exactly."""
     return printable(_LITERAL.sub("⟨U+27E8⟩", text), keep=f"{keep}{_SPACE}", replace=_code)
 
 
@@ -211,11 +207,7 @@ _STATE_KINDS: Mapping[str, str] = {
 
 
 def moment(at: float | None, now: float, otherwise: str = "no deadline") -> Markup:
-    """Return a time with its distance from now; the script of the pages keeps the distance up to date.
-
-    Args:
-        at: seconds since the epoch; None for never.
-    """
+    """Return seconds since the epoch, None for never, as a time with its distance from now, which the script of the pages keeps up to date."""
     if at is None or not math.isfinite(at):
         return Markup('<span class="soft">{}</span>').format(otherwise)
     distance = f"in {span_text(at - now)}" if at > now else f"{span_text(now - at)} ago"
