@@ -36,16 +36,22 @@ if TYPE_CHECKING:
 FRAMEWORK, CONFIRM, TRANSFER = "google-adk", "adk_request_confirmation", "transfer_to_agent"
 SEEN = frozenset({"function_declarations", "computer_use"})
 """Kinds of tools whose calls come back to ADK. The provider runs all others."""
-_IN_TOOL: ContextVar[bool] = ContextVar("grace_kp_adk_in_tool", default=False)
+_TOOL: ContextVar[tuple[str, str, str]] = ContextVar("grace_kp_adk_tool", default=("", "", ""))
+"""The invocation, the id and the arguments of the call whose tool runs here."""
+_AGENT: ContextVar[Any] = ContextVar("grace_kp_adk_agent", default=None)
+"""The run of an agent that a tool runs within its invocation."""
 _try = partial(attempt, FRAMEWORK)
 
 
-class _Invocation:
-    """What the hooks of an invocation share: where its run began, whether a tool runs it, when each agent called its model."""
+class _Kept:
+    """What the hooks of a run share."""
 
-    def __init__(self, key: str) -> None:
-        self.key, self.is_nested = key, _IN_TOOL.get()
+    def __init__(self, invocation: str, key: str, *, can_pause: bool) -> None:
+        self.invocation, self.key, self.waits, self.text = invocation, key, False, ""
+        self.can_pause = can_pause
+        """False where a tool runs the invocation in a session of its own, which nobody can resume."""
         self.asked: dict[str, tuple[float, str]] = {}
+        """When each agent called its model, and the model's name."""
 
 
 class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the packages that are checked
@@ -80,51 +86,80 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         self._grace, self._domain = grace, domain
         self._tools = Tools("GracePlugin", grace, gates, failed=_failure)
         self._offered: set[str] = set()
-        self._invocations: WeakKeyDictionary[Any, _Invocation] = WeakKeyDictionary()
+        self._runs: WeakKeyDictionary[Any, _Kept] = WeakKeyDictionary()
         self._open_calls: WeakKeyDictionary[Any, OpenCall] = WeakKeyDictionary()
         self._unsettled: set[tuple[str, str]] = set()
         """Resumed calls without a decision. Their answers are taken back, so that they can be resumed again."""
 
+    def _kept(self, run: Any) -> _Kept | None:
+        return None if run is None else self._runs.get(run)
+
     def _run(self, context: Any) -> Any:
-        return self._grace.live_run(FRAMEWORK, context.invocation_id)
+        kept = self._kept(run := _AGENT.get())
+        is_here = kept is not None and kept.invocation == context.invocation_id and run.open
+        return run if is_here else self._grace.live_run(FRAMEWORK, context.invocation_id)
+
+    def _open(self, context: Any, objective: str, name: str, kept: _Kept, **more: Any) -> Any:
+        stated = {"session": _session(context.session), "user": context.session.user_id, "domain": self._domain, **more}
+        run = self._grace.open_run(objective, name=name, framework=FRAMEWORK, **stated)
+        self._runs[run] = kept
+        return run
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
         """Open the run of the invocation, or continue the one whose question it answers."""
-        _try(partial(self._open, invocation_context))
+        _try(partial(self._begin, invocation_context))
 
-    def _open(self, context: Any) -> None:
-        session, events = context.session, context.session.events
+    def _begin(self, context: Any) -> None:
+        events, agent = context.session.events, getattr(context.agent, "root_agent", None)
         asked = {call.id: event.invocation_id for event in events for call in event.get_function_calls()}
         answers = events[-1].get_function_responses() if events else ()
         # Some versions of ADK answer a question in a new invocation.
         key = next((asked[each.id] for each in answers if each.id in asked), context.invocation_id)
-        agent = getattr(context.agent, "root_agent", None)
-        run = self._grace.open_run(
-            _text(context.user_content),
-            name=session.app_name if agent is None else agent.name,
-            framework=FRAMEWORK,
-            id=context.invocation_id,
-            session=_session(session),
-            user=session.user_id,
-            domain=self._domain,
-            resume=key if any(each.invocation_id == key and each.author != "user" for each in events) else None,
-        )
-        self._invocations[run] = _Invocation(key)
+        name = context.session.app_name if agent is None else agent.name
+        kept = _Kept(context.invocation_id, key, can_pause=not _TOOL.get()[0])
+        begun = any(each.invocation_id == key and each.author != "user" for each in events)
+        resume = key if begun else None
+        self._open(context, _text(context.user_content), name, kept, id=context.invocation_id, resume=resume)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         """Close the run, or suspend it where one of its questions is open."""
         if (run := self._run(invocation_context)) is not None:
-            await asyncio.to_thread(_try, partial(self._close, run, invocation_context))
+            await asyncio.to_thread(_try, partial(self._end, run, invocation_context))
 
-    def _close(self, run: Any, context: Any) -> None:
-        events, mine = context.session.events, {self._invocations[run].key, context.invocation_id}
-        open_questions = _try(partial(_open_questions, events)) or {}
-        if waiting := [event.invocation_id for event, _ in open_questions.values() if event.invocation_id in mine]:
+    def _end(self, run: Any, context: Any) -> None:
+        kept, questions = self._runs[run], _try(partial(_open_questions, context.session.events)) or {}
+        mine = {kept.key, context.invocation_id}
+        if waiting := [event.invocation_id for event, _ in questions.values() if event.invocation_id in mine]:
             run.suspend(waiting[-1])
-            return
-        self._tools.warn_of_unmatched(self._offered)
-        texts = (_text(each.content) for each in reversed(events) if each.invocation_id == context.invocation_id)
-        run.close(next(filter(None, texts), None))
+        else:
+            self._tools.warn_of_unmatched(self._offered)
+            run.close(kept.text or None)
+
+    async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
+        """Open a nested run for an agent that a tool runs within its invocation."""
+        _try(partial(self._begin_agent, agent, callback_context))
+
+    def _begin_agent(self, agent: Any, context: Any) -> None:
+        invocation_id, call_id, task = _TOOL.get()
+        if invocation_id == context.invocation_id and _AGENT.get() is None:
+            around = self._kept(self._run(context))
+            kept = _Kept(invocation_id, call_id, can_pause=around is None or around.can_pause)
+            begun = any((each.branch or "").endswith(f"@{call_id}") for each in context.session.events)
+            _AGENT.set(self._open(context, task, agent.name, kept, resume=call_id if begun else None))
+
+    async def after_agent_callback(self, *, agent: Any, **_: Any) -> None:
+        """End the nested run of an agent."""
+        await self._end_agent(agent, None)
+
+    async def on_agent_error_callback(self, *, agent: Any, error: Exception, **_: Any) -> None:
+        """Record that an agent failed that a tool runs."""
+        await self._end_agent(agent, error)
+
+    async def _end_agent(self, agent: Any, error: Exception | None) -> None:
+        if (kept := self._kept(run := _AGENT.get())) is not None and run.name == agent.name:
+            _AGENT.set(None)
+            end = partial(run.suspend, kept.key) if kept.waits else partial(run.close, kept.text or None)
+            await asyncio.to_thread(_try, end if error is None else partial(run.fail, error))
 
     async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
         """Record that the invocation failed."""
@@ -145,7 +180,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
                     f"GracePlugin cannot gate {kind!r}, which the provider runs; remove the tool or the gate"
                 )
             self._tools.warn(f"GracePlugin neither records nor gates {kind}: the provider runs it")
-        if (kept := self._invocations.get(self._run(callback_context))) is not None:
+        if (kept := self._kept(self._run(callback_context))) is not None:
             kept.asked[callback_context.agent_name] = time.time(), llm_request.model or "model"
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
@@ -160,12 +195,14 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
     def _record_model(self, context: Any, response: Any, error: Exception | str | None) -> None:
         if (run := self._run(context)) is None:
             return
-        started, model = self._invocations[run].asked.pop(context.agent_name, (None, "model"))
+        kept, text = self._runs[run], _text(getattr(response, "content", None))
+        started, model = kept.asked.pop(context.agent_name, (None, "model"))
+        kept.text = text or kept.text
         counts = getattr(response, "usage_metadata", None)
         kinds = {"prompt": "input_tokens", "candidates": "output_tokens", "thoughts": "thought_tokens"}
         run.model_call(
             getattr(response, "model_version", None) or model,
-            text=_text(getattr(response, "content", None)),
+            text=text,
             usage={ours: getattr(counts, f"{kind}_token_count", None) for kind, ours in kinds.items()},
             error=error,
             started=started,
@@ -187,7 +224,8 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
             answer = {"error": refusal_after(error, tool.name)}
         if answer is None:
             self._open_calls[tool_context] = OpenCall(None if tool.name == TRANSFER else run, action, tool_args, claim)
-            _IN_TOOL.set(True)
+            task = str(tool_args.get("request") or tool_args)
+            _TOOL.set((tool_context.invocation_id, tool_context.function_call_id, task))
         return answer
 
     async def _decide(self, action: Any, run: Any, tool: BaseTool, arguments: dict[str, Any], context: Any) -> Any:
@@ -196,8 +234,8 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         asked = (each.id for each in reversed(session.events) if call_id in {c.id for c in each.get_function_calls()})
         place = FRAMEWORK, _session(session), next(asked, None), call_id  # the same when the call comes again
         declined = confirmation is not None and not confirmation.confirmed
-        # Nobody can resume the session of an agent that a tool runs.
-        can_pause = run not in self._invocations or not self._invocations[run].is_nested
+        kept = self._kept(run)
+        can_pause = kept is None or kept.can_pause
         wait = False if action.pauses and can_pause else None
         verdict, claim = await action.adecide(arguments, call_id=place, run=run, wait=wait), None
         if verdict.waits and declined:
@@ -208,6 +246,8 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         ):
             self._leave_open(context)
             if confirmation is None and can_pause:
+                if kept is not None:
+                    kept.waits = True
                 payload = {"approval": verdict.approval.id} if verdict.waits and verdict.approval else None
                 context.request_confirmation(hint=verdict.message, payload=payload)
                 context.actions.skip_summarization = True
@@ -256,7 +296,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
 
     async def _report(self, context: Any, *outcome: Any) -> None:
         if (call := self._open_calls.pop(context, None)) is not None:
-            _IN_TOOL.set(False)
+            _TOOL.set(("", "", ""))
             call.leave()
             await asyncio.to_thread(call.report, *outcome)
 
