@@ -32,7 +32,7 @@ except ImportError:
     raise MissingExtra("grace_kp.integrations.openai_agents", "openai-agents") from None
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from grace_kp.gating import Policy, Verdict
     from grace_kp.runtime import Grace
@@ -65,7 +65,7 @@ class GraceResult:
         return _original(self.result.last_agent)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.result, name)
+        return getattr(vars(self).get("result"), name)
 
 
 class GraceStream:
@@ -131,7 +131,8 @@ class GraceRunner:
         kept = await self._kept(entry)
         if session is not None and not isinstance(session, str):
             options, session = {**options, "session": session}, session.session_id
-        talk = _Conversation(self, kept, session, entry)
+        waiting: list[Verdict] = []
+        talk, goes_on = _Conversation(self, kept, session, entry), True
         root, agent = _Scope(talk, ""), talk.copied(agent)
         # The tools of MCP servers are known only when they are listed.
         if not any(each.mcp_servers for each in talk.copies.values()):
@@ -142,7 +143,6 @@ class GraceRunner:
         try:
             if kept is not None:
                 await talk.settle(entry)
-            goes_on = True
             while goes_on:
                 with root.entered():
                     start: Any = Runner.run_streamed if streamed else Runner.run
@@ -155,7 +155,7 @@ class GraceRunner:
                 finally:
                     if streamed and not result.is_complete:
                         result.cancel()
-                waiting, goes_on, context = [], False, None
+                goes_on, context = False, None
                 if result.interruptions:
                     entry = result.to_state()
                     waiting, goes_on = await talk.settle(entry)
@@ -192,11 +192,8 @@ class _Scope:
         self.started: float | None = None
 
     def open(self, objective: str, name: str, *, resumed: bool) -> None:
-        more = {
-            "session": self.talk.session,
-            "domain": self.talk.runner.domain,
-            "resume": self.key if resumed else None,
-        }
+        more: dict[str, Any] = {"session": self.talk.session, "domain": self.talk.runner.domain}
+        more["resume"] = self.key if resumed else None
         self.run = self.talk.runner.grace.open_run(objective, name=name, framework=FRAMEWORK, **more)
         if not resumed and not self.path:
             _try(lambda: self.run.user_message(objective))
@@ -210,25 +207,27 @@ class _Scope:
 
     def end(self, result: object, error: Exception | None = None) -> bool:
         """End the run; return whether it waits for people."""
-        if waits := any(f"{each['path']}/".startswith(f"{self.path}/") for each in self.talk.asked):
+        if waits := any(map(self.holds, self.talk.asked)):
             _try(lambda: self.run.suspend(self.key))
         else:
             _try(lambda: self.run.close(result) if error is None else self.run.fail(error))
         return waits
 
-    async def decide(self, agent: Any, calls: Iterable[tuple[Any, str, Any]]) -> None:
+    def holds(self, asked: dict[str, Any]) -> bool:
+        """Return whether a call that waits is in this run, or in one inside of it."""
+        return f"{asked['path']}/".startswith(f"{self.path}/")
+
+    async def decide(self, agent: Any, proposed: Sequence[tuple[Any, str, Any]]) -> None:
         """Decide on calls of the latest turn, each an action, a call id and arguments, on the same evidence."""
         turn = f"{self.talk.prefix}{self.path}.{self.talk.turns.get(self.path, 0)}"
-        proposed = list(calls)
         for wait in (False, None):
             some = [each for each in proposed if each[0].pauses is (wait is False)]
-            made = [Call(action, each, id=(FRAMEWORK, self.talk.session, turn, id_)) for action, id_, each in some]
-            verdicts = await self.run.adecide(made, wait=wait) if made else []
-            for key, verdict in zip(
-                [_key(action.name, id_, each) for action, id_, each in some], verdicts, strict=True
-            ):
-                self.verdicts[key], place = verdict, {"path": self.path, "agent": agent.name, "key": key}
-                self.talk.asked = [one for one in self.talk.asked if one | place != one]
+            calls = [Call(action, each, id=(FRAMEWORK, self.talk.session, turn, id_)) for action, id_, each in some]
+            verdicts = await self.run.adecide(calls, wait=wait) if calls else []
+            for (action, id_, each), verdict in zip(some, verdicts, strict=True):
+                place = {"path": self.path, "agent": agent.name, "key": _key(action.name, id_, each)}
+                self.verdicts[place["key"]] = verdict
+                self.talk.asked = [entry for entry in self.talk.asked if entry | place != entry]
                 if verdict.waits:
                     self.talk.asked.append({**place, "verdict": verdict.to_dict()})
 
@@ -243,6 +242,8 @@ class _Scope:
         """Record a turn of the model, and decide on its gated calls."""
         self.talk.turns[self.path] = self.talk.turns.get(self.path, 0) + 1
         self.verdicts = {}
+        # The calls of earlier turns have ended, also those that a guardrail of the SDK answered before their request was decided.
+        self.talk.asked = [each for each in self.talk.asked if not self.holds(each)]
         _try(lambda: self._record(agent, response))
         gated = self.talk.gated.get(id(agent), {})
         calls = [each for each in response.output if each.type == "function_call" and each.name in gated]
@@ -287,7 +288,7 @@ class _Conversation:
 
         For the SDK they are all approved: the tool decides again, and refuses by its output.
         """
-        waiting, goes_on = [], False
+        goes_on, waiting = False, []
         for item in state.get_interruptions():
             if (action := self.gated.get(id(item.agent), {}).get(item.tool_name)) is None:
                 continue
@@ -295,7 +296,7 @@ class _Conversation:
             places = {"agent": item.agent.name, "key": _key(action.name, item.call_id, arguments)}
             asked = [each["verdict"] for each in self.asked if each | places == each]
             # Outside of any run: the run of a nested agent records the decision when it goes on.
-            waits = [each for one in asked if (each := await action.averdict(one, arguments=arguments)).waits]
+            waits = [each for kept in asked if (each := await action.averdict(kept, arguments=arguments)).waits]
             waiting += waits
             if not waits:
                 self.asked = [each for each in self.asked if each | places != each]

@@ -82,7 +82,8 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
             session: names the conversation: a decision in one conversation is none in another. The run's `conversation_id` when None, which
                 its messages keep.
         """
-        self.grace, self.domain, self.session, self.run = grace, domain, session, None
+        self.grace, self.domain, self.session = grace, domain, session
+        self.run: Any = None
         self.tools = Tools("GraceCapability", grace, gates)
 
     def get_ordering(self) -> CapabilityOrdering:

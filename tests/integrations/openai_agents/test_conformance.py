@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-agents = pytest.importorskip("agents")
+pytest.importorskip("agents")
 
 from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseFunctionToolCall, ResponseOutputMessage
@@ -49,11 +49,11 @@ class Scripted(Model):
             for call_id, name, args in made
         ]
 
-    async def get_response(self, system_instructions, input, *_args, **_options):
+    async def get_response(self, system_instructions, input, *_args, **_options):  # noqa: A002
         usage = Usage(requests=1, input_tokens=3, output_tokens=2, total_tokens=5)
         return ModelResponse(output=self.outputs(input), usage=usage, response_id=None)
 
-    async def stream_response(self, system_instructions, input, *_args, **_options):
+    async def stream_response(self, system_instructions, input, *_args, **_options):  # noqa: A002
         response = Response(
             id="r", created_at=0, model="scripted", object="response", output=self.outputs(input), tool_choice="auto", tools=[],
             parallel_tool_calls=True,

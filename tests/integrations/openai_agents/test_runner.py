@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
 
@@ -18,9 +19,11 @@ from agents import (
     RunHooks,
     Runner,
     SQLiteSession,
+    ToolGuardrailFunctionOutput,
     WebSearchTool,
     function_tool,
     handoff,
+    tool_input_guardrail,
 )
 from agents.mcp import MCPServer
 
@@ -320,3 +323,21 @@ def test_a_context_of_the_program(grace, case):
     approve(grace)
     assert "done" == run(runner, agent(), waiting.state, context=(bank := Bank())).final_output
     assert 5 == bank.paid
+
+
+def test_a_call_that_a_guardrail_answers(grace, case):
+    """The run ends although nobody has decided about the call."""
+
+    @tool_input_guardrail
+    def refuse(_data):
+        return ToolGuardrailFunctionOutput.reject_content("no")
+
+    guarded = dataclasses.replace(pay, tool_input_guardrails=[refuse], needs_approval=False)
+    agent = only_tool(case([calls(("p1", "pay", {"to": "ann", "amount": 5})), DONE]), guarded)
+    result = run(GraceRunner(grace, {"pay": "confirm"}), agent)
+    if result.waiting:  # the SDK asks first
+        approve(grace)
+        result = run(GraceRunner(grace, {"pay": "confirm"}), agent, result.state)
+    assert "done" == result.final_output
+    grace.flush()
+    assert {"completed"} == {trace.grace["status"] for trace in grace.store.query()}
