@@ -4,7 +4,7 @@
 
     app = App(name="shop", root_agent=agent, plugins=[GracePlugin(grace, gates={"refund": "confirm"})])
 
-The plugin and `confirmations` need google-adk 2.6 or later, below which a resumed agent cannot call another tool.
+The plugin and `confirmations` need google-adk 2.6.1 or later: below, a resumed agent cannot call another tool.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ _try = partial(attempt, FRAMEWORK)
 class _Kept:
     """What the hooks of a run share."""
 
-    def __init__(self, context: Any, key: str) -> None:
-        self.invocation, self.key, self.waits, self.text = context.invocation_id, key, False, ""
-        self.can_pause = _TOOL.get()[0] in {"", context.invocation_id}
+    def __init__(self, invocation: str, key: str, *, can_pause: bool) -> None:
+        self.invocation, self.key, self.waits, self.text = invocation, key, False, ""
+        self.can_pause = can_pause
         """False where a tool runs the invocation in a session of its own, which nobody can resume."""
         self.asked: dict[str, tuple[float, str]] = {}
         """When each agent called its model, and the model's name."""
@@ -99,10 +99,10 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         is_here = kept is not None and kept.invocation == context.invocation_id and run.open
         return run if is_here else self._grace.live_run(FRAMEWORK, context.invocation_id)
 
-    def _open(self, context: Any, objective: str, name: str, key: str, **more: Any) -> Any:
+    def _open(self, context: Any, objective: str, name: str, kept: _Kept, **more: Any) -> Any:
         stated = {"session": _session(context.session), "user": context.session.user_id, "domain": self._domain, **more}
         run = self._grace.open_run(objective, name=name, framework=FRAMEWORK, **stated)
-        self._runs[run] = _Kept(context, key)
+        self._runs[run] = kept
         return run
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
@@ -116,9 +116,10 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         # Some versions of ADK answer a question in a new invocation.
         key = next((asked[each.id] for each in answers if each.id in asked), context.invocation_id)
         name = context.session.app_name if agent is None else agent.name
+        kept = _Kept(context.invocation_id, key, can_pause=not _TOOL.get()[0])
         begun = any(each.invocation_id == key and each.author != "user" for each in events)
         resume = key if begun else None
-        self._open(context, _text(context.user_content), name, key, id=context.invocation_id, resume=resume)
+        self._open(context, _text(context.user_content), name, kept, id=context.invocation_id, resume=resume)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         """Close the run, or suspend it where one of its questions is open."""
@@ -141,8 +142,10 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
     def _begin_agent(self, agent: Any, context: Any) -> None:
         invocation_id, call_id, task = _TOOL.get()
         if invocation_id == context.invocation_id and _AGENT.get() is None:
+            around = self._kept(self._run(context))
+            kept = _Kept(invocation_id, call_id, can_pause=around is None or around.can_pause)
             begun = any((each.branch or "").endswith(f"@{call_id}") for each in context.session.events)
-            _AGENT.set(self._open(context, task, agent.name, call_id, resume=call_id if begun else None))
+            _AGENT.set(self._open(context, task, agent.name, kept, resume=call_id if begun else None))
 
     async def after_agent_callback(self, *, agent: Any, **_: Any) -> None:
         """End the nested run of an agent."""

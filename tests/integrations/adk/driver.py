@@ -13,6 +13,7 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from google.adk.version import __version__
 from google.genai import types
 
 from grace_kp.integrations.adk import GracePlugin, confirmations
@@ -60,7 +61,8 @@ def failure(tool: object, args: object, tool_context: object, error: Exception) 
 
 class AdkDriver:
     framework = "google-adk"
-    lacks = frozenset()
+    # Before, a nested agent that pauses is begun anew or ends its root agent when it is resumed.
+    lacks = frozenset({"nested"} if tuple(map(int, __version__.split(".")[:2])) < (2, 13) else ())
 
     def run(
         self, case: Case, grace: gk.Grace | None, gates: Mapping[str, Any], saved: str | None, *, stream: bool
