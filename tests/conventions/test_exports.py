@@ -110,7 +110,10 @@ def in_order(name):
 @pytest.mark.parametrize("module", PACKAGES)
 def test_a_room_says_what_it_gives_out(module):
     """Every package has an `__all__` in order, without doubles, in which every name resolves."""
-    room = importlib.import_module(module)
+    try:
+        room = importlib.import_module(module)
+    except grace_kp.MissingExtra as error:
+        pytest.skip(str(error))  # `make test-adapters` imports it
     if not hasattr(room, "__path__") and not hasattr(room, "__all__"):
         return  # a plain module may leave it to its underscores
     names = room.__all__
@@ -135,7 +138,10 @@ def public_methods(cls):
 
 def given_out():
     for module in ("grace_kp", *PACKAGES):
-        room = importlib.import_module(module)
+        try:
+            room = importlib.import_module(module)
+        except grace_kp.MissingExtra:
+            continue
         for name in getattr(room, "__all__", [name for name in vars(room) if not name.startswith("_")]):
             value = getattr(room, name)
             if (inspect.isclass(value) or inspect.isroutine(value)) and getattr(value, "__module__", "").startswith(
