@@ -84,7 +84,7 @@ def rule_text(approval: ApprovalRequest) -> str:
 _PROCESSES: Mapping[str | bool | None, str] = {
     "raise": "no process waits; the program asks again and then runs the action",
     "hand_over": "no process waits; `grace-kp approvals work` carries out what is approved",
-    "interrupt": "no process waits; the graph is resumed with the decision",
+    "interrupt": "no process waits; the agent is resumed with the decision",
     True: "a live process waits for the decision",
     False: "the process that waited is gone; `grace-kp approvals work` carries out what is approved",
     None: "it cannot be known whether the process still waits",

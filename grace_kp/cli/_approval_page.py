@@ -213,7 +213,7 @@ VALUE = 40
 """Maximum width of an argument in `call_text`."""
 SHORT = 8
 """Length of an id in lists."""
-_LATER = {"raise": "asks again", "hand_over": "handed over", "interrupt": "interrupted"}
+_LATER = {"raise": "asks again", "hand_over": "handed over", "interrupt": "paused"}
 TO_BE_USED = ("approved", "edited")
 """States in which the action may be started. They are literals, because importing `approvals` is slow."""
 

@@ -134,7 +134,7 @@ class Sheet:
             self._step(step, width, by_step.get(step.step_id, {}), calls.get(step.step_id, {}))
 
     def _step(self, step: Step, width: int, model: dict[str, Any], call: dict[str, Any]) -> None:
-        facts = [str(step.type)]
+        facts = ["user message" if (step.model_extra or {}).get("role") == "user" else str(step.type)]
         if step.tool:
             facts.append(step.tool.name)
         if model.get("model"):
@@ -369,6 +369,9 @@ def put_figures(out: Console, trace: ReasoningTrace, *, full: bool = False) -> N
     """Write the confidence, the value score and the scores of scorers; with `full`, also unevaluated parts and those of the score."""
     grace = mapping(trace.grace)
     _put_confidence(out, trace.outcome.confidence, mapping(grace.get("confidence")), full=full)
+    errors = (mapping(part).get("error") for part in mapping(grace.get("evaluation")).values())
+    for error in dict.fromkeys(str(each) for each in errors if each):
+        put_field(out, "judge failed", clean(error, 200), indent=2, label=PART - 2)
     _put_value(out, trace.metadata.quality_score, mapping(grace.get("value")), full=full)
     results = items(grace.get("scores"))
     shown = results if full else results[:MAX_SCORES]

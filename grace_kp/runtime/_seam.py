@@ -299,7 +299,8 @@ class GateTable:
     def warn_unmatched(self) -> None:
         """Warn of entries that match no tool that was offered so far, each once."""
         for stated, near in self._policies.unmatched(self._offered).items():
-            self._warn(f"{self._title}(gates=...): no tool offered so far is called {stated!r} (nearest: {near})")
+            hint = f" (nearest: {near})" if near else ""
+            self._warn(f"{self._title}(gates=...): no tool offered so far is called {stated!r}{hint}")
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

@@ -86,7 +86,7 @@ WORDS = [
     (deadline_text("escalate:board"), "the group board may decide"),
     (process_text(REQUEST), "a live process waits for the decision"),
     (process_text(dataclasses.replace(REQUEST, is_awaited=None)), "it cannot be known whether the process still waits"),
-    (process_text(dataclasses.replace(REQUEST, waits="interrupt")), "no process waits; the graph is resumed with the decision"),
+    (process_text(dataclasses.replace(REQUEST, waits="interrupt")), "no process waits; the agent is resumed with the decision"),
     (actor_text(dataclasses.replace(BO, authenticated=True, os_user="www", host="web-1")), "bo (authenticated, python, as www on web-1)"),
     (actor_text(BO), "bo (stated, python)"),
     (event_text({"kind": "decided", "facts": {"state": "rejected"}}), "rejected"),

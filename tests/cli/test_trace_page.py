@@ -232,6 +232,19 @@ def test_the_confidence_with_its_parts():
     ]
 
 
+def test_why_the_judge_failed_and_who_wrote_a_message(command, tmp_path):
+    def judge(prompt):
+        raise ConnectionError("no model is called goood")
+
+    store = f"sqlite:///{tmp_path / 'traces.db'}"
+    with gk.Grace(store=store, evaluator=judge, embedder=None) as grace, grace.run("What now?") as run:
+        run.user_message("And then?")
+        run.outcome(result="That.")
+    shown = command("traces", "show", "last", "--store", store, columns=80).stdout
+    assert "0  user message\n   And then?" in shown
+    assert 1 == shown.count("judge failed        ConnectionError: no model is called goood")
+
+
 def test_the_largest_contributions_of_a_learned_confidence():
     """Six features with their signs, the rest as one sum, and each difference from the runs that it was learned from."""
     contributions = {f"feature_{number}": (-1) ** number * number / 10 for number in range(9)}

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
+from grace_kp.approvals import ApprovalState
 from grace_kp.errors import GateError, MissingExtra
 from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
 from grace_kp.record import attempt
@@ -49,12 +50,17 @@ def deferred_results(grace: Grace, saved: DeferredToolRequests | str | bytes) ->
     Args:
         grace: the runtime of the `GraceCapability`.
         saved: the output of the run that waited, or its JSON: `TypeAdapter(DeferredToolRequests).dump_json(result.output)`.
+
+    Raises:
+        UnknownApproval: the store has no such request.
+        StoreError: the store cannot be read.
     """
     requests = (
         saved if isinstance(saved, DeferredToolRequests) else TypeAdapter(DeferredToolRequests).validate_json(saved)
     )
     kept = {each: found[METADATA] for each, found in requests.metadata.items() if METADATA in found}
-    if kept and all(grace.action(each["action"]).verdict(each).waits for each in kept.values()):
+    approvals = [grace.approvals.get(each["approval"]) for each in kept.values() if each.get("approval")]
+    if approvals and all(each.state == ApprovalState.PENDING for each in approvals):
         return None
     return DeferredToolResults(
         approvals={each.tool_call_id: True for each in requests.approvals if each.tool_call_id in kept}

@@ -275,7 +275,7 @@ class TestNames:
         warned = [record.getMessage() for record in caplog.records if record.name == "grace_kp.gate"]
         assert ["look"] * 2 == ran
         assert [
-            "GraceMiddleware(gates=...): no tool of the agent is called 'pay' (nearest: None), 'delete_*' (nearest: None), 'lok' (nearest: look)"
+            "GraceMiddleware(gates=...): no tool of the agent is called 'pay', 'delete_*', 'lok' (nearest: look)"
         ] == warned
         assert {"pay": None, "delete_*": None, "lok": "look"} == grace.status()["unmatched_policies"]
         other = agent_with(grace, ["pay"], [], {"pay": "silent"})

@@ -112,6 +112,8 @@ def test_typed_arguments_and_their_edits(grace):
         paid.clear()
         waiting = run(agent)
         assert deferred_results(grace, waiting.output) is None
+        with gk.Grace(store="memory:", evaluator=None) as other, pytest.raises(gk.UnknownApproval):
+            deferred_results(other, waiting.output)
         (request,) = grace.approvals.pending()
         grace.approvals.edit(request.id, {"on": day}, by="ana")
         saved = TypeAdapter(DeferredToolRequests).dump_json(waiting.output)

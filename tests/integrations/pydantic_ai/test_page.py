@@ -21,7 +21,7 @@ def test_the_program_of_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path}/traces.db")
     (program,) = re.findall(r"```py\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     case = Case(tmp_path, {"main": (calls(("p1", "pay", {"to": "ann", "amount": 5})), DONE)})
-    for says in ("DeferredToolRequests", "Nobody has decided yet", "done"):
+    for says in ("waits for a person", "Nobody has decided yet", "done"):
         names = {"__name__": "teller"}
         exec(compile(program.replace("openai:gpt-5", "test"), str(PAGE), "exec"), names)
         names["agent"].model = model_of(case, "main")
