@@ -355,7 +355,9 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         gates.tools.update(names)
         gates.others.add(self._gates)
         if self._offered is None and (unmatched := self._gates.unmatched(names)):
-            listed = ", ".join(repr(stated) + (f" (nearest: {near})" if near else "") for stated, near in unmatched.items())
+            listed = ", ".join(
+                repr(stated) + (f" (nearest: {near})" if near else "") for stated, near in unmatched.items()
+            )
             _log.warning("GraceMiddleware(gates=...): no tool of the agent is called %s", listed)
         self._offered = names
 
