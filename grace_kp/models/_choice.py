@@ -108,8 +108,10 @@ def adapt_model(kind: str, model: Any, settings: Settings) -> Any:
     if not is_judge and bases & {("pydantic_ai", "Embedder"), ("pydantic_ai", "EmbeddingModel")}:
         embed = _in_one_loop(lambda texts: model.embed(texts, input_type="document"), timeout)
         return RemoteEmbedder(lambda texts: embed(texts).embeddings)
-    if not callable(model) and not callable(getattr(model, "ask" if is_judge else "embed", None)):
-        found = brief(model) if isinstance(model, str) else type(model).__name__
+    if isinstance(model, type) or not (
+        callable(model) or callable(getattr(model, "ask" if is_judge else "embed", None))
+    ):
+        found = brief(model) if isinstance(model, str) else getattr(model, "__name__", type(model).__name__)
         raise SettingsError(f"{kind}: must be 'auto', 'openai:MODEL', None or a model (got {found})")
     return model
 

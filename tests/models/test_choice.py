@@ -96,7 +96,7 @@ def test_a_model_of_pydantic_ai_that_hangs():
 
 
 @pytest.mark.parametrize("argument", ["evaluator", "embedder"])
-@pytest.mark.parametrize("wrong", ["gemini", "openai:", "anthropic:claude", 3])
+@pytest.mark.parametrize("wrong", ["gemini", "openai:", "anthropic:claude", 3, dict])
 def test_what_is_no_model(argument, wrong):
     with pytest.raises(gk.SettingsError, match=f"{argument}: must be 'auto', 'openai:MODEL', None or a model"):
         gk.Grace(store="memory:", **{argument: wrong})

@@ -22,6 +22,7 @@ from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, 
 from grace_kp.record import attempt
 
 try:
+    import strands.interrupt  # noqa: F401 — without it agents cannot wait
     from strands.hooks import events
 except ImportError:
     raise MissingExtra("grace_kp.integrations.strands", "strands") from None

@@ -61,6 +61,7 @@ class ClaudeCode(Transport):
     async def read_messages(self):
         yield await self._initialized.get()
         await self._answers.get()  # the prompt
+        yield {"type": "system", "subtype": "init", "tools": ["Bash", "mcp__bank__pay"]}
         event = {"session_id": "s1", "tool_name": "mcp__bank__pay", "tool_input": self.arguments, "tool_use_id": "t1"}
         yield self._hook("PreToolUse", event)
         answer = (await self._answers.get())["response"]
@@ -138,3 +139,13 @@ async def test_a_hook_that_raises_blocks(programs, monkeypatch):
     monkeypatch.setattr(gk.Call, "__init__", broken)
     ran, reason, _ = await paid(programs, None, ANN)
     assert ([], "no store") == (ran, reason)
+
+
+async def test_a_gate_that_is_misspelt_ends_the_query(programs, monkeypatch):
+    monkeypatch.setattr(programs, "ClaudeHooks", lambda *args, gates: misspelt(*args, gates={"mcp__bnak__*": "deny"}))
+    misspelt = sys.modules["claude_gate"].ClaudeHooks
+    with gk.Grace(store="memory:", evaluator=None) as grace:
+        claude = ClaudeCode(ANN)
+        with pytest.raises(gk.GateError, match="did you mean 'mcp__bank__pay'"):
+            await programs.ask(grace, "Pay Ann.", transport=claude)
+    assert [] == claude.ran

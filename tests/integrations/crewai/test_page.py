@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -106,3 +107,11 @@ def test_a_gate_that_fails_refuses(program, monkeypatch):
     monkeypatch.setattr(gk.Grace, "action", broken)
     end, _ = worked(program, None)
     assert "Not run" in end
+
+
+def test_a_gate_that_is_misspelt_refuses(program):
+    with gk.Grace(store="memory:", evaluator=None) as grace, grace.open_run("Pay.") as run:
+        hooks = program.CrewHooks(grace, run, {"p_a_y": "confirm"})
+        context = SimpleNamespace(tool_name="pay", tool_input={}, tool=None)
+        assert hooks.before(context) is False
+        assert "Not run" in hooks.after(context)
