@@ -14,9 +14,9 @@ from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from grace_kp.approvals import ApprovalState
-from grace_kp.errors import GateError, MissingExtra
+from grace_kp.errors import MissingExtra
 from grace_kp.gating import InterventionResponse
-from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
+from grace_kp.integrations._tools import OpenCall, may_be_claimed_later, refusal_after
 from grace_kp.levels import InterventionAction
 from grace_kp.record import attempt
 
@@ -84,8 +84,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         """
         super().__init__(name=name)
         self._grace, self._domain = grace, domain
-        self._tools = Tools("GracePlugin", grace, gates, failed=_failure)
-        self._offered: set[str] = set()
+        self._tools = grace.tool_gates(gates, "GracePlugin")
         self._runs: WeakKeyDictionary[Any, _Kept] = WeakKeyDictionary()
         self._open_calls: WeakKeyDictionary[Any, OpenCall] = WeakKeyDictionary()
         self._unsettled: set[tuple[str, str]] = set()
@@ -132,7 +131,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         if waiting := [event.invocation_id for event, _ in questions.values() if event.invocation_id in mine]:
             run.suspend(waiting[-1])
         else:
-            self._tools.warn_of_unmatched(self._offered)
+            self._tools.warn_unmatched()
             run.close(kept.text or None)
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
@@ -170,16 +169,12 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         """Note when the model is called, and which tools it is offered.
 
         Raises:
-            GateError: a gate is stated for a tool that the provider runs, so that no hook sees its calls.
+            GateError: a gate is stated for a tool that the provider runs, so that no hook sees its calls, or its name is misspelt.
         """
-        self._offered.update(llm_request.tools_dict)
+        self._tools.offer(llm_request.tools_dict)
         tools = [each for each in llm_request.config.tools or () if isinstance(each, types.Tool)]
-        for kind in {kind for tool in tools for kind, value in tool if value is not None} - SEEN:
-            if self._tools.action(kind).gated:
-                raise GateError(
-                    f"GracePlugin cannot gate {kind!r}, which the provider runs; remove the tool or the gate"
-                )
-            self._tools.warn(f"GracePlugin neither records nor gates {kind}: the provider runs it")
+        kinds = {kind for tool in tools for kind, value in tool if value is not None} - SEEN
+        self._tools.refuse(sorted(kinds), "the provider runs it")
         if (kept := self._kept(self._run(callback_context))) is not None:
             kept.asked[callback_context.agent_name] = time.time(), llm_request.model or "model"
 
@@ -216,7 +211,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
             return None  # ADK's stand-in for a tool that does not exist
         run, answer, claim = self._run(tool_context), None, None
         try:
-            action = self._tools.action(tool.name, partial(_schema, tool))
+            action = self._tools.action(tool.name, _try(partial(_schema, tool)), failed=_failure)
             if action.gated:
                 answer, claim = await self._decide(action, run, tool, tool_args, tool_context)
         except Exception as error:  # noqa: BLE001 — whatever breaks, the tool must not run

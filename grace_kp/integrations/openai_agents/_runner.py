@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from grace_kp.errors import GateError, MissingExtra, UnknownApproval
-from grace_kp.integrations._tools import OpenCall, Tools, refusal_after
+from grace_kp.integrations._tools import OpenCall, refusal_after
 from grace_kp.record import attempt
 from grace_kp.runtime import Call
 
@@ -97,7 +97,7 @@ class GraceRunner:
                 glob over a shorter one.
             domain: the domain of the recorded runs; the runtime's when None.
         """
-        self.grace, self.domain, self.tools = grace, domain, Tools("GraceRunner", grace, gates)
+        self.grace, self.domain, self.tools = grace, domain, grace.tool_gates(gates, "GraceRunner")
 
     async def run(
         self, agent: Agent[Any], entry: Any, *, session: Any = None, context: Any = None, **options: Any
@@ -136,7 +136,8 @@ class GraceRunner:
         root, agent = _Scope(talk, ""), talk.copied(agent)
         # The tools of MCP servers are known only when they are listed.
         if not any(each.mcp_servers for each in talk.copies.values()):
-            self.tools.warn_of_unmatched(talk.names)
+            self.tools.offer(talk.names)
+            self.tools.warn_unmatched()
         if kept is not None:
             entry = await RunState.from_json(agent, kept["state"], context_override=context)
         root.open(talk.objective, agent.name, resumed=kept is not None)
@@ -338,14 +339,14 @@ class _Conversation:
 
     def _tool(self, agent: Any, tool: Any) -> Any:
         name, nested = tool.name, getattr(tool, "_agent_instance", None)
-        action = self.runner.tools.action(name, lambda: getattr(tool, "params_json_schema", None))
+        action = self.runner.tools.action(name, getattr(tool, "params_json_schema", None))
         if getattr(tool, "needs_approval", False) is not False:
             raise GateError(f"the tool {name!r} has its own needs_approval; state a gate instead")
         if not isinstance(tool, FunctionTool):
-            if action.gated:
-                raise GateError(f"the tool {name!r} cannot be gated, because it is no function tool")
             if type(tool).__name__ not in SEEN:
-                self.runner.tools.warn(f"the tool {name!r} runs at the provider: it is neither recorded nor gated")
+                self.runner.tools.refuse([name], "the provider runs it")
+            elif action.gated:
+                raise GateError(f"GraceRunner cannot gate {name!r}, because it is no function tool")
             return tool
         self.names.add(name)
         new, invoke = copy.copy(tool), tool.on_invoke_tool

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from grace_kp.errors import GateError, MissingExtra
-from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
+from grace_kp.errors import MissingExtra
+from grace_kp.integrations._tools import OpenCall, may_be_claimed_later, refusal_after
 from grace_kp.record import attempt
 
 try:
@@ -84,7 +84,7 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
         """
         self.grace, self.domain, self.session = grace, domain, session
         self.run: Any = None
-        self.tools = Tools("GraceCapability", grace, gates)
+        self.tools = grace.tool_gates(gates, "GraceCapability")
 
     def get_ordering(self) -> CapabilityOrdering:
         """Stand closest to the tools, so that no other capability changes arguments after the decision."""
@@ -114,6 +114,7 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
             _try(partial(run.fail, error))
             raise
         waits = isinstance(result.output, DeferredToolRequests)
+        self.tools.warn_unmatched()
         _try(lambda: run.suspend(self._position(result.all_messages())) if waits else run.close(result.output))
         return result
 
@@ -135,12 +136,8 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
 
     def _check_names(self, parameters: Any) -> None:
         """Refuse gates that cannot hold a tool, and warn of those that match none and of tools that are not seen."""
-        for tool in parameters.native_tools:
-            if self.tools.action(tool.kind).gated:
-                raise GateError(f"the tool {tool.kind!r} cannot be gated, because the provider runs it")
-            self.tools.warn(f"the tool {tool.kind!r} runs at the provider: it is neither recorded nor gated")
-        if names := [each.name for each in parameters.function_tools]:
-            self.tools.warn_of_unmatched(names)
+        self.tools.refuse([each.kind for each in parameters.native_tools], "the provider runs it")
+        self.tools.offer([each.name for each in parameters.function_tools])
 
     def _position(self, messages: Sequence[Any]) -> str:
         """Return the position of the latest answer of the model in the conversation, which is the same when the run goes on."""
@@ -156,7 +153,7 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
         """Run a tool: under a claim if it is gated, and recorded."""
         claim, waiting = None, None
         try:
-            action = self.tools.action(tool_def.name, lambda: tool_def.parameters_json_schema)
+            action = self.tools.action(tool_def.name, tool_def.parameters_json_schema)
             shown = to_jsonable_python(args, fallback=None if action.gated else str)
             if action.gated:
                 place = (FRAMEWORK, self.session, self._position(ctx.messages), call.tool_call_id)

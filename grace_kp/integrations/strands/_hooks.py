@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from grace_kp.approvals import ApprovalState
 from grace_kp.errors import MissingExtra
-from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
+from grace_kp.integrations._tools import OpenCall, may_be_claimed_later, refusal_after
 from grace_kp.record import attempt
 
 try:
@@ -87,7 +87,7 @@ class GraceHooks:
             ValueError: a policy is not usable; the message names it.
         """
         self._grace, self._domain, self._session = grace, domain, session
-        self._tools = Tools("GraceHooks", grace, gates)
+        self._tools = grace.tool_gates(gates, "GraceHooks")
         self._invocations: WeakKeyDictionary[Any, _Invocation] = WeakKeyDictionary()
 
     def register_hooks(self, registry: Any, **_: Any) -> None:
@@ -100,6 +100,7 @@ class GraceHooks:
             events.AfterInvocationEvent: self._end,
         }.items():
             registry.add_callback(kind, lambda event, hook=hook: _try(partial(hook, event, event.agent)))
+        registry.add_callback(events.BeforeModelCallEvent, lambda event: self._tools.offer(event.agent.tool_names))
         registry.add_callback(events.BeforeToolCallEvent, self._before_tool)
         registry.add_callback(events.AfterToolCallEvent, lambda event: _try(partial(self._after_tool, event)))
 
@@ -141,7 +142,7 @@ class GraceHooks:
             kept.run.suspend("interrupt")
         else:
             kept.run.close(_text(last))
-            self._tools.warn_of_unmatched(agent.tool_names)
+            self._tools.warn_unmatched()
 
     def _ask(self, _event: Any, agent: Any) -> None:
         texts = (_text(each) for each in reversed(agent.messages) if each["role"] == "user")
@@ -170,7 +171,7 @@ class GraceHooks:
         try:
             turn = agent.conversation_manager.removed_message_count + len(agent.messages)
             place = FRAMEWORK, kept.session if kept else self._session_of(agent), turn, call_id
-            action = self._tools.action(name, lambda: event.selected_tool.tool_spec["inputSchema"]["json"])
+            action = self._tools.action(name, _try(partial(_schema, event.selected_tool)))
             if action.gated and event.selected_tool is None:
                 event.cancel_tool = f"Unknown tool: {name}"
             elif action.gated:
@@ -236,6 +237,10 @@ def responses(grace: Grace, result: Any) -> list[dict[str, Any]] | None:
     if not approvals or any(each.state == ApprovalState.PENDING for each in approvals):
         return None
     return [{"interruptResponse": {"interruptId": each.id, "response": "decided"}} for each in ours]
+
+
+def _schema(tool: Any) -> Any:
+    return tool and tool.tool_spec["inputSchema"]["json"]
 
 
 def _text(message: Any) -> str:

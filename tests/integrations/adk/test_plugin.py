@@ -151,6 +151,23 @@ async def test_a_gate_without_a_tool(grace, caplog):
     assert 1 == sum("'refund_money'" in each.message for each in caplog.records)
 
 
+@pytest.mark.parametrize("gate", ["send_pay", "PAY", "раy"])
+async def test_a_gate_that_is_misspelt(grace, gate):
+    """It is an error, or its policy holds for the tool that it looks like."""
+
+    def sendpay(amount: int) -> str:
+        """Pay."""
+
+    shop = Shop(grace, {gate: "confirm"}, [sendpay] if gate == "send_pay" else None)
+    if gate == "раy":
+        await shop.run()
+        assert 1 == len(grace.approvals.pending())
+    else:
+        with pytest.raises(Exception, match="did you mean"):
+            await shop.run()
+    assert [] == shop.paid
+
+
 async def test_an_agent_that_runs_in_a_session_of_its_own(tmp_path):
     """ADK cannot resume an AgentTool, so its calls wait for their answer. Its run is nested in the one around it."""
     reviewer = gk.InboxReviewer(ask=lambda _: gk.InterventionResponse(gk.InterventionAction.PROCEED))

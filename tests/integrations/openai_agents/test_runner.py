@@ -124,14 +124,16 @@ def test_what_cannot_be_gated_is_refused(grace, case):
 
 
 def test_warnings(grace, case, caplog):
-    """Tools that nobody sees are named once, and gates that match no tool with the nearest name."""
+    """Tools that nobody sees are named once, and gates that match no tool with the nearest name. A misspelt gate is an error."""
     agent = Agent(name="main", model=Scripted(case([DONE]), "main"), tools=[WebSearchTool(), pay])
     runner = GraceRunner(grace, {"payy": "confirm"})
     with caplog.at_level(logging.WARNING, "grace_kp"):
         run(runner, agent)
         run(runner, agent)
-    assert 1 == caplog.text.count("runs at the provider")
-    assert 1 == caplog.text.count("no tool so far is called 'payy' (nearest: pay)")
+    assert 1 == caplog.text.count("neither records nor gates 'web_search'")
+    assert 1 == caplog.text.count("no tool offered so far is called 'payy' (nearest: pay)")
+    with pytest.raises(gk.GateError, match="did you mean 'lookup'"):
+        run(GraceRunner(grace, {"look_up": "confirm"}), agent_of(case([DONE]), "main"))
 
 
 def test_states_that_are_none(grace, case):

@@ -163,8 +163,12 @@ def test_tools_of_the_provider(grace, caplog):
         run(agent)
         run(agent)
         run(agent_of(capabilities=[GraceCapability(grace), native]))
-    assert 1 == caplog.text.count("'web_search' runs at the provider")
-    assert 1 == caplog.text.count("no tool so far is called 'payy' (nearest: pay)")
+    assert 1 == caplog.text.count("neither records nor gates 'web_search'")
+    assert 1 == caplog.text.count("no tool offered so far is called 'payy' (nearest: pay)")
+    agent = agent_of(capabilities=[GraceCapability(grace, {"look_up": "confirm"})])
+    agent.tool_plain(lambda: "seen", name="lookup")
+    with pytest.raises(gk.GateError, match="did you mean 'lookup'"):
+        run(agent)
     with pytest.raises(gk.GateError, match="web_search"):
         run(agent_of(capabilities=[GraceCapability(grace, {"web_search": "confirm"}), native]))
 

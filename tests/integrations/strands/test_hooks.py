@@ -139,6 +139,14 @@ def test_a_tool_that_the_program_calls(tmp_path):
         assert [] == shop.paid
 
 
+def test_a_gate_that_is_misspelt(grace):
+    """It is an error before the model is called."""
+    shop = Shop(grace, {"PAY": "confirm"})
+    with pytest.raises(gk.GateError, match="did you mean 'pay'"):
+        shop.agent("Pay.")
+    assert [] == shop.paid
+
+
 async def test_an_agent_that_is_called_while_an_exception_is_handled(grace):
     """The exception is not the agent's."""
     shop = Shop(grace, {})
