@@ -218,6 +218,30 @@ def test_tools_of_an_mcp_server_are_gated(grace, case):
     assert ("done", [{"to": "ann"}]) == (run(runner, agent, waiting.state).final_output, called)
 
 
+def test_tools_and_handoffs_that_are_added_during_a_run(grace, tmp_path):
+    """They are gated, too, whether the agent gets them or the copy that hooks see."""
+
+    class Hooks(RunHooks):
+        async def on_agent_start(self, context, agent):
+            if agent.name == "main":
+                agent.handoffs.append(second)
+
+    @function_tool
+    def unlock() -> str:
+        agent.tools.append(pay)
+        return "unlocked"
+
+    told = Case(tmp_path, {
+        "main": (calls(("u1", "unlock", {})), calls(PAY), calls(("h1", "handoff", {"to": "second"}))),
+        "second": (calls(("p2", *PAY[1:])), DONE),
+    })  # fmt: skip
+    second, agent = agent_of(told, "second"), only_tool(told, unlock)
+    result = run(GraceRunner(grace, {"pay": "deny"}), agent, hooks=Hooks())
+    outputs = [each.output for each in result.new_items if each.type == "tool_call_output_item"]
+    assert ("done", []) == (result.final_output, effects(told))
+    assert 2 == sum("Not run" in each for each in outputs)
+
+
 def test_a_handoff_object_and_a_gated_agent(grace, case):
     """The first keeps its filter and callback. The second runs once, although it waited in the middle."""
     told, seen = case("handoff"), []
