@@ -157,6 +157,9 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
     async def _end_agent(self, agent: Any, error: Exception | None) -> None:
         if (kept := self._kept(run := _AGENT.get())) is not None and run.name == agent.name:
             _AGENT.set(None)
+            around = {each.function_call_id: each for each in self._open_calls if each.invocation_id == kept.invocation}
+            if kept.waits and kept.key in around:  # its call comes again
+                await self._report(around[kept.key], "release")
             end = partial(run.suspend, kept.key) if kept.waits else partial(run.close, kept.text or None)
             await asyncio.to_thread(_try, end if error is None else partial(run.fail, error))
 

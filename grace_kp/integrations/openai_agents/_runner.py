@@ -162,6 +162,9 @@ class GraceRunner:
         except BaseException as error:
             _try(partial(root.run.fail, error))
             raise
+        if kept is not None and result.interruptions and not waiting:
+            names = ", ".join(sorted({str(each.tool_name) for each in result.interruptions}))
+            raise GateError(f"the state waits for {names}; pass the gates with which it was made")
         root.end(result.final_output)
         if are_known:
             self.tools.warn_unmatched()

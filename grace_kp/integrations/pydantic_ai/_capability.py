@@ -84,6 +84,8 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
         """
         self.grace, self.domain, self.session = grace, domain, session
         self.run: Any = None
+        self.claimed: dict[str, Any] = {}
+        """The arguments of claimed calls, by their ids."""
         self.tools = grace.tool_gates(gates, "GraceCapability")
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -93,7 +95,7 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
     async def for_run(self, ctx: Any) -> GraceCapability:
         """Return a copy that belongs to one run."""
         own = copy.copy(self)
-        own.session = self.session or ctx.conversation_id
+        own.session, own.claimed = self.session or ctx.conversation_id, {}
         return own
 
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
@@ -174,6 +176,8 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
                         waiting = verdict.to_dict()
                     elif not claim.started:
                         return claim.result if claim.has_result else claim.message
+                    else:
+                        self.claimed[call.tool_call_id] = to_jsonable_python(args)
         except Exception as error:  # noqa: BLE001 — the gate fails closed
             return refusal_after(error, tool_def.name)
         if waiting is not None:
@@ -181,17 +185,37 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
         opened = OpenCall(self.run, action, shown, claim)
         try:
             result = await handler(args)
-        except (CallDeferred, ApprovalRequired):
+        except (CallDeferred, ApprovalRequired, _Changed) as error:
             opened.report("release")
+            if isinstance(error, _Changed):
+                return refusal_after(error, tool_def.name)
             raise
         except BaseException as error:
             opened.report("failed", error) if isinstance(error, Exception) else opened.report("unknown")
             raise
         finally:
             opened.leave()
+            self.claimed.pop(call.tool_call_id, None)
         report = partial(opened.report, "done", getattr(result, "return_value", result))
         await asyncio.to_thread(report) if claim is not None else report()
         return result
+
+    async def before_tool_execute(self, _ctx: Any, *, call: Any, args: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Stop a gated call whose arguments another capability has changed since; these hooks run within `wrap_tool_execute`."""
+        if call.tool_call_id in self.claimed and self.claimed[call.tool_call_id] != to_jsonable_python(args):
+            raise _Changed("a capability changed the arguments after the decision")
+        return args
+
+    async def wrap_output_process(self, _ctx: Any, *, output_context: Any, output: Any, handler: Any) -> Any:
+        """Refuse gates of functions that make the output, which no hook can hold."""
+        if output_context.has_function:
+            names = output_context.function_name, output_context.tool_def and output_context.tool_def.name
+            self.tools.refuse(filter(None, names), "it makes the output of the agent")
+        return await handler(output)
+
+
+class _Changed(Exception):
+    """Other arguments were about to run than were decided on."""
 
 
 def _prompt_of(messages: Sequence[Any]) -> str:

@@ -44,6 +44,8 @@ class _Begun(NamedTuple):
     call: OpenCall | None
     outer: _Begun | None
     """The call of another agent that runs this one's agent."""
+    is_agent: bool
+    """Whether its tool is an agent, which goes on when it is called again."""
 
 
 _BEGUN: ContextVar[_Begun | None] = ContextVar("grace_kp_strands", default=None)
@@ -139,6 +141,8 @@ class GraceHooks:
         if error is not None and error is not kept.handled:
             kept.run.fail(error)
         elif any("toolUse" in block for block in last["content"]):
+            if kept.outer is not None and kept.outer.is_agent and kept.outer.call is not None:
+                kept.outer.call.report("release")
             kept.run.suspend("interrupt")
         else:
             kept.run.close(_text(last))
@@ -174,6 +178,10 @@ class GraceHooks:
             action = self._tools.action(name, _try(partial(_schema, event.selected_tool)))
             if action.gated and event.selected_tool is None:
                 event.cancel_tool = f"Unknown tool: {name}"
+            elif (other := event.selected_tool and event.selected_tool.tool_name) not in {None, name} and (
+                action.gated or self._tools.action(other).gated
+            ):
+                event.cancel_tool = f"A hook has replaced `{name}` by `{other}`. Not run; do not call it again."
             elif action.gated:
                 wait = False if action.pauses and kept else None
                 verdict = action.decide(event.tool_use["input"], call_id=place, run=run, wait=wait)
@@ -196,7 +204,8 @@ class GraceHooks:
             event.cancel_tool = answer.message
             if not answer.has_result and verdict.outcome != "answered":
                 return
-        _BEGUN.set(_Begun(call_id, place, call, _BEGUN.get()))
+        is_agent = getattr(event.selected_tool, "tool_type", None) == "agent"
+        _BEGUN.set(_Begun(call_id, place, call, _BEGUN.get(), is_agent))
 
     def _after_tool(self, event: Any) -> None:
         begun = _BEGUN.get()

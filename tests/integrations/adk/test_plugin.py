@@ -25,7 +25,7 @@ from google.genai import types
 import grace_kp as gk
 from grace_kp.integrations.adk import GracePlugin, confirmations
 from tests.integrations.adk.driver import USAGE, AdkDriver, ScriptedModel
-from tests.integrations.scenario import Conformance, open_grace
+from tests.integrations.scenario import HELPER, PAID, STORIES, Case, Conformance, lines, open_grace
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "google-adk.md"
 CONFIRM = "adk_request_confirmation"
@@ -181,6 +181,19 @@ async def test_an_agent_that_runs_in_a_session_of_its_own(tmp_path):
         grace.flush()
         assert ["helper", "main"] == sorted(trace.name for trace in grace.store.query())
         assert 1 == sum("parent" in trace.grace for trace in grace.store.query())
+
+
+@pytest.mark.skipif("nested" in AdkDriver.lacks, reason="it cannot be resumed")
+async def test_a_gated_agent_whose_call_waits(grace, tmp_path):
+    """It goes on when its call has been decided, and pays once."""
+    driver, case = AdkDriver(), Case(tmp_path, STORIES["nested"])
+    for action in (HELPER, "pay", None):
+        ran = await driver.arun(case, grace, {"pay": "confirm", HELPER: "confirm"}, None, stream=False)
+        pending = grace.approvals.pending()
+        assert [each.action for each in pending] == ([action] if action else [])
+        for request in pending:
+            grace.approvals.approve(request.id, by="ana")
+    assert ("done", [PAID]) == (ran.text, lines(tmp_path / "effects.jsonl"))
 
 
 async def test_a_run_that_is_abandoned(grace):

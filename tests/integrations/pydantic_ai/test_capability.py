@@ -12,7 +12,7 @@ pytest.importorskip("pydantic_ai")
 
 from pydantic import TypeAdapter
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredToolResults, ModelRetry, ToolReturn
-from pydantic_ai.capabilities import NativeTool
+from pydantic_ai.capabilities import AbstractCapability, NativeTool
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.native_tools import WebSearchTool
@@ -171,6 +171,45 @@ def test_tools_of_the_provider(grace, caplog):
         run(agent)
     with pytest.raises(gk.GateError, match="web_search"):
         run(agent_of(capabilities=[GraceCapability(grace, {"web_search": "confirm"}), native]))
+
+
+def test_a_function_that_makes_the_output(grace):
+    """No hook can hold it, so that its gate is an error."""
+    sent = []
+
+    def send(to: str) -> str:
+        sent.append(to)
+        return "sent"
+
+    model = FunctionModel(lambda _, info: ModelResponse([ToolCallPart(info.output_tools[0].name, {"to": "ann"})]))
+    for gates in ({"send": "deny"}, {"*": "confirm"}):
+        with pytest.raises(gk.GateError, match="cannot gate 'send'"):
+            run(Agent(model, capabilities=[GraceCapability(grace, gates)], output_type=send))
+    assert [] == sent
+    assert "sent" == run(Agent(model, capabilities=[GraceCapability(grace)], output_type=send)).output
+
+
+def test_arguments_that_another_capability_changes(grace):
+    """What runs is what the reviewer saw; the model reads why nothing ran else."""
+
+    class Changing(AbstractCapability):
+        async def before_tool_execute(self, ctx, *, call, tool_def, args):
+            return {**args, "to": "bob"}
+
+    agent = agent_of(PAY, capabilities=[Changing(), GraceCapability(grace, {"pay": "confirm"})])
+    paid = []
+
+    @agent.tool_plain
+    def pay(to: str, on: dt.date) -> str:
+        paid.append(to)
+        return "paid"
+
+    waiting = run(agent)
+    (request,) = grace.approvals.pending()
+    approve(grace)
+    result = go_on(agent, waiting, deferred_results(grace, waiting.output))
+    assert request.arguments["to"] == "bob" or "Not run" in result.output
+    assert {*paid} <= {request.arguments["to"]}
 
 
 def test_results_and_failures_are_those_without_the_capability(grace):

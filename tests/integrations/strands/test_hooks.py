@@ -16,7 +16,7 @@ from strands.hooks import BeforeToolCallEvent
 
 import grace_kp as gk
 from grace_kp.integrations.strands import GraceHooks, responses
-from tests.integrations.scenario import Conformance, open_grace
+from tests.integrations.scenario import HELPER, PAID, STORIES, Case, Conformance, lines, open_grace
 from tests.integrations.strands.driver import ScriptedModel, StrandsDriver
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "strands.md"
@@ -118,6 +118,40 @@ def test_a_hook_that_refuses_a_claimed_call(grace):
     shop.agent(responses(grace, result))
     assert ([], "refused by another hook") == (shop.paid, shop.agent.model.heard[0]["content"][0]["text"])
     assert grace.approvals.get(request.id).state in {"approved", "not_done"}
+
+
+def test_a_tool_that_another_hook_selects(grace):
+    """A gated one does not run in the place of another, nor another in its place."""
+
+    @tool
+    def look(amount: int) -> str:
+        """Look."""
+        shop.paid.append("looked")
+
+    for called, selected in (("look", "pay"), ("pay", "look")):
+
+        class Selecting(Refusing):
+            def refuse(self, event, selected=selected):
+                event.selected_tool = event.agent.tool_registry.registry[selected]
+
+        shop = Shop(grace, {"pay": "confirm"})
+        agent = Agent(model=Model(called), tools=[look, shop.agent.tool_registry.registry["pay"]],
+                      hooks=[Selecting(), GraceHooks(grace, {"pay": "confirm"})], callback_handler=None)  # fmt: skip
+        agent("Pay.")
+        assert ([], True) == (shop.paid, "Not run" in agent.model.heard[0]["content"][0]["text"])
+
+
+@pytest.mark.skipif("nested" in StrandsDriver.lacks, reason="agents are no tools")
+def test_a_gated_agent_whose_call_waits(grace, tmp_path):
+    """It goes on when its call has been decided, and pays once."""
+    driver, case = StrandsDriver(), Case(tmp_path, STORIES["nested"])
+    agent = driver.agent(case, "main", [GraceHooks(grace, {"pay": "confirm", HELPER: "confirm"})])
+    result = agent("Pay.")
+    for action in (HELPER, "pay"):
+        (request,) = grace.approvals.pending()
+        assert action == grace.approvals.approve(request.id, by="ana").action
+        result = agent(responses(grace, result))
+    assert ("end_turn", [PAID]) == (result.stop_reason, lines(tmp_path / "effects.jsonl"))
 
 
 def test_an_answer_in_place_of_the_tool(tmp_path):
