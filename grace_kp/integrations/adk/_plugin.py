@@ -172,12 +172,15 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         """Note when the model is called, and which tools it is offered.
 
         Raises:
-            GateError: a gate is stated for a tool that the provider runs, so that no hook sees its calls, or its name is misspelt.
+            GateError: a gate is stated for a tool whose calls no hook sees, such as one that the provider runs, or its name is misspelt.
         """
         self._tools.offer(llm_request.tools_dict)
         tools = [each for each in llm_request.config.tools or () if isinstance(each, types.Tool)]
         kinds = {kind for tool in tools for kind, value in tool if value is not None} - SEEN
         self._tools.refuse(sorted(kinds), "the provider runs it")
+        for tool in llm_request.tools_dict.values():
+            if getattr(tool, "include_plugins", True) is False:
+                self._tools.refuse(await _names_within(tool.agent), f"the agent in {tool.name!r} excludes plugins")
         if (kept := self._kept(self._run(callback_context))) is not None:
             kept.asked[callback_context.agent_name] = time.time(), llm_request.model or "model"
 
@@ -327,6 +330,14 @@ def _open_questions(events: Sequence[Any]) -> dict[str, tuple[Any, Any]]:
             if answer.id not in (event.actions.requested_tool_confirmations or ()):
                 found.pop(answer.id, None)
     return found
+
+
+async def _names_within(agent: Any) -> list[str]:
+    """Return the names of the tools of an agent and of those below it."""
+    names = [each.name for each in await agent.canonical_tools()] if hasattr(agent, "canonical_tools") else []
+    for each in agent.sub_agents:
+        names += await _names_within(each)
+    return names
 
 
 def _session(session: Any) -> str:

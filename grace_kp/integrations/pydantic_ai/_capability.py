@@ -139,6 +139,8 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
     def _check_names(self, parameters: Any) -> None:
         """Refuse gates that cannot hold a tool, and warn of those that match none and of tools that are not seen."""
         self.tools.refuse([each.kind for each in parameters.native_tools], "the provider runs it")
+        external = [each.name for each in parameters.function_tools if each.kind == "external"]
+        self.tools.refuse(external, "the program runs it")
         self.tools.offer([each.name for each in parameters.function_tools])
 
     def _position(self, messages: Sequence[Any]) -> str:

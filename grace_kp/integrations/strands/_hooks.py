@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import Policy
     from grace_kp.runtime import Grace
 
-FRAMEWORK, KEY = "strands", "grace_kp.session"
+FRAMEWORK, KEY, PREFIX = "strands", "grace_kp.session", "grace_kp:"
 _try = partial(attempt, FRAMEWORK)
 
 
@@ -169,6 +169,13 @@ class GraceHooks:
         if event.cancel_tool:
             return  # another hook has refused it
         agent, name, call_id = event.agent, event.tool_use["name"], event.tool_use["toolUseId"]
+        asked = getattr(getattr(agent, "_interrupt_state", None), "interrupts", {})
+        if any(
+            f":{call_id}:" in key and not each.response and not each.name.startswith(PREFIX)
+            for key, each in asked.items()
+        ):
+            event.cancel_tool = "It waits for another hook."  # the interrupt of that hook counts first
+            return
         run = verdict = claim = None
         if kept := self._invocations.get(agent):
             run = _try(partial(self._open, agent, resume="interrupt"))  # a tool before any model: this resumes an agent
@@ -195,7 +202,7 @@ class GraceHooks:
         if verdict and kept and (verdict.waits or may_be_claimed_later(verdict, claim)):
             reason = {"approval": verdict.approval and verdict.approval.id, "message": verdict.message}
             for number in itertools.count():  # earlier interrupts have a response
-                event.interrupt(f"grace_kp:{number}", reason=reason)
+                event.interrupt(f"{PREFIX}{number}", reason=reason)
         call = None
         if verdict is None or (claim and claim.started):
             call = OpenCall(run, action, event.tool_use["input"], claim)

@@ -143,6 +143,17 @@ async def test_tools_of_the_provider(grace, caplog):
     assert 1 == sum("google_search" in each.message for each in caplog.records if each.name == "grace_kp.gate")
 
 
+async def test_an_agent_that_excludes_plugins(grace):
+    """A gate of one of its tools is an error, because no hook sees the calls."""
+    inner = Shop(grace, {})
+    below = LlmAgent(name="below", model=Model(model="scripted"), tools=[inner.pay])
+    helper = AgentTool(
+        LlmAgent(name="helper", model=Model(model="scripted"), sub_agents=[below]), include_plugins=False
+    )
+    with pytest.raises(RuntimeError, match="cannot gate 'pay'"):
+        await Shop(grace, {"pay": "confirm"}, [helper]).run()
+
+
 async def test_a_gate_without_a_tool(grace, caplog):
     """It is named once, with the nearest tool."""
     shop = Shop(grace, {"refund_money": "confirm"})

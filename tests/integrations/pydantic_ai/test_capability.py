@@ -16,6 +16,8 @@ from pydantic_ai.capabilities import AbstractCapability, NativeTool
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.native_tools import WebSearchTool
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset
 
 import grace_kp as gk
 from grace_kp.integrations.pydantic_ai import GraceCapability, deferred_results
@@ -153,8 +155,8 @@ def test_requests_of_others_are_left_to_them(grace):
     assert "suspended" == trace.grace["status"]
 
 
-def test_tools_of_the_provider(grace, caplog):
-    """They are named once, and a gate of one is an error."""
+def test_tools_that_no_hook_sees(grace, caplog):
+    """Those of the provider and of the program are named once, and a gate of one is an error."""
     native = NativeTool(WebSearchTool())
     capability = GraceCapability(grace, {"payy": "confirm"})
     agent = agent_of(("pay", {}), capabilities=[capability])
@@ -169,6 +171,9 @@ def test_tools_of_the_provider(grace, caplog):
     agent.tool_plain(lambda: "seen", name="lookup")
     with pytest.raises(gk.GateError, match="did you mean 'lookup'"):
         run(agent)
+    external = ExternalToolset([ToolDefinition(name="wire")])
+    with pytest.raises(gk.GateError, match="cannot gate 'wire'"):
+        run(agent_of(capabilities=[GraceCapability(grace, {"wire": "confirm"})], toolsets=[external]))
     with pytest.raises(gk.GateError, match="web_search"):
         run(agent_of(capabilities=[GraceCapability(grace, {"web_search": "confirm"}), native]))
 

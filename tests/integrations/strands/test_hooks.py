@@ -120,6 +120,26 @@ def test_a_hook_that_refuses_a_claimed_call(grace):
     assert grace.approvals.get(request.id).state in {"approved", "not_done"}
 
 
+def test_a_hook_that_interrupts_too(tmp_path):
+    """The call is not claimed before that hook has its response, and runs then."""
+
+    class Asking(Refusing):
+        def refuse(self, event):
+            event.interrupt("sure?", reason="money")
+
+    agree = gk.InterventionResponse(gk.InterventionAction.PROCEED)
+    with contextlib.closing(open_grace(tmp_path, lambda _: agree)) as grace:
+        shop = Shop(grace, {})
+        hooks = [Asking(), GraceHooks(grace, {"pay": "confirm"})]
+        agent = Agent(
+            model=Model(), tools=[shop.agent.tool_registry.registry["pay"]], hooks=hooks, callback_handler=None
+        )
+        (asked,) = agent("Pay.").interrupts
+        assert [] == shop.paid
+        agent([{"interruptResponse": {"interruptId": asked.id, "response": "yes"}}])
+        assert [5] == shop.paid
+
+
 def test_a_tool_that_another_hook_selects(grace):
     """A gated one does not run in the place of another, nor another in its place."""
 
