@@ -5,6 +5,7 @@ The first hook takes a claim, the second reports it. What the second never hears
 
 from __future__ import annotations
 
+import copy
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,8 @@ class OpenCall:
     """A call between the two hooks, recorded in its run. What its tool does belongs to it, until it is left."""
 
     def __init__(self, run: Any, action: Action, arguments: Mapping[str, Any], claim: Claim | None) -> None:
-        self._claim = claim
+        self._claim, self._name = claim, action.name
+        self._approved = None if claim is None else copy.deepcopy(dict(arguments))
         self._call = run and attempt("an adapter", partial(run.open_tool, action, arguments))
         self._block = self._call and attempt("an adapter", self._call.current)
         attempt("an adapter", lambda: self._block and self._block.__enter__())
@@ -34,6 +36,13 @@ class OpenCall:
     def leave(self) -> None:
         """End what belongs to the call. To be called in the context of the tool."""
         attempt("an adapter", lambda: self._block and self._block.__exit__(None, None, None))
+
+    def compare(self, ran: Mapping[str, Any]) -> None:
+        """Warn where other arguments ran than were decided on, because a hook after the gate changed them."""
+        if self._approved is not None and self._approved != ran:
+            _log.warning(
+                "%s ran with other arguments than were decided on: a hook after its gate changed them", self._name
+            )
 
     def report(self, outcome: str, *value: Any) -> None:
         """Report `done` with a result, `failed` with an error, `unknown`, or `release` where the tool did not run."""

@@ -60,6 +60,9 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
     A gated call that waits for an inbox pauses the invocation with ADK's tool confirmation. The inbox decides, and `confirmations` builds the
     message that resumes the invocation then. A confirmation by ADK approves nothing: with `confirmed: true` before the decision, the call
     goes on waiting; `confirmed: false` cancels the request. A result with a true `error` counts as a failure.
+
+    ADK calls the `before_tool_callback` of an agent after all plugins, and runs the tool with the arguments that it leaves. Where these are not
+    those of the decision, the log has a warning; so do not change arguments there.
     """
 
     def __init__(
@@ -282,8 +285,10 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         self._unsettled.difference_update(answers)
         return event.model_copy(update={"content": types.Content(role="user", parts=kept) if kept else None})
 
-    async def after_tool_callback(self, *, tool_context: Any, result: Any, **_: Any) -> None:
+    async def after_tool_callback(self, *, tool_args: Any, tool_context: Any, result: Any, **_: Any) -> None:
         """Record the result, and report it to the claim."""
+        if (call := self._open_calls.get(tool_context)) is not None:
+            call.compare(tool_args)
         actions = tool_context.actions
         if actions.transfer_to_agent and (run := self._run(tool_context)) is not None:
             _try(partial(run.handoff, actions.transfer_to_agent, source=tool_context.agent_name))

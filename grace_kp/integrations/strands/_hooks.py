@@ -223,6 +223,7 @@ class GraceHooks:
             event.result = {**event.result, "status": "success"}
             return
         begun.call.leave()
+        begun.call.compare(event.tool_use["input"])
         values = [block.get("text", block.get("json", block)) for block in event.result["content"]]
         value = values[0] if len(values) == 1 else values
         if event.cancel_message is not None:  # by a hook after this one
