@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from grace_kp.record import Run
     from grace_kp.runtime._gates import Gates
 
-_VERSION = 1
+_VERSION, MAX_TOOLS = 1, 1_000
 _log = logging.getLogger("grace_kp.gate")
 _REFUSALS = {"cancel": ActionCancelled, "input": ActionRedirected}
 
@@ -267,6 +267,8 @@ class GateTable:
         found = self._actions.get(tool)
         if found is None or (schema is not None and found.schema != schema):
             policy = self._policies.stated_for(tool, lambda: self._offered)
+            if len(self._actions) >= MAX_TOOLS:  # a model may call tools by any name
+                self._actions.clear()
             found = self._actions[tool] = self._grace.action(tool, schema=schema, policy=policy, failed=failed)
         return found
 

@@ -14,9 +14,9 @@ from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from grace_kp.approvals import ApprovalState
-from grace_kp.errors import GateError, MissingExtra
+from grace_kp.errors import MissingExtra
 from grace_kp.gating import InterventionResponse
-from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
+from grace_kp.integrations._tools import OpenCall, may_be_claimed_later, refusal_after
 from grace_kp.levels import InterventionAction
 from grace_kp.record import attempt
 
@@ -60,6 +60,9 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
     A gated call that waits for an inbox pauses the invocation with ADK's tool confirmation. The inbox decides, and `confirmations` builds the
     message that resumes the invocation then. A confirmation by ADK approves nothing: with `confirmed: true` before the decision, the call
     goes on waiting; `confirmed: false` cancels the request. A result with a true `error` counts as a failure.
+
+    ADK calls the `before_tool_callback` of an agent after all plugins, and runs the tool with the arguments that it leaves. Where these are not
+    those of the decision, the log has a warning; so do not change arguments there.
     """
 
     def __init__(
@@ -84,8 +87,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         """
         super().__init__(name=name)
         self._grace, self._domain = grace, domain
-        self._tools = Tools("GracePlugin", grace, gates, failed=_failure)
-        self._offered: set[str] = set()
+        self._tools = grace.tool_gates(gates, "GracePlugin")
         self._runs: WeakKeyDictionary[Any, _Kept] = WeakKeyDictionary()
         self._open_calls: WeakKeyDictionary[Any, OpenCall] = WeakKeyDictionary()
         self._unsettled: set[tuple[str, str]] = set()
@@ -132,7 +134,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         if waiting := [event.invocation_id for event, _ in questions.values() if event.invocation_id in mine]:
             run.suspend(waiting[-1])
         else:
-            self._tools.warn_of_unmatched(self._offered)
+            self._tools.warn_unmatched()
             run.close(kept.text or None)
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
@@ -158,6 +160,9 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
     async def _end_agent(self, agent: Any, error: Exception | None) -> None:
         if (kept := self._kept(run := _AGENT.get())) is not None and run.name == agent.name:
             _AGENT.set(None)
+            around = {each.function_call_id: each for each in self._open_calls if each.invocation_id == kept.invocation}
+            if kept.waits and kept.key in around:  # its call comes again
+                await self._report(around[kept.key], "release")
             end = partial(run.suspend, kept.key) if kept.waits else partial(run.close, kept.text or None)
             await asyncio.to_thread(_try, end if error is None else partial(run.fail, error))
 
@@ -170,16 +175,15 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         """Note when the model is called, and which tools it is offered.
 
         Raises:
-            GateError: a gate is stated for a tool that the provider runs, so that no hook sees its calls.
+            GateError: a gate is stated for a tool whose calls no hook sees, such as one that the provider runs, or its name is misspelt.
         """
-        self._offered.update(llm_request.tools_dict)
+        self._tools.offer(llm_request.tools_dict)
         tools = [each for each in llm_request.config.tools or () if isinstance(each, types.Tool)]
-        for kind in {kind for tool in tools for kind, value in tool if value is not None} - SEEN:
-            if self._tools.action(kind).gated:
-                raise GateError(
-                    f"GracePlugin cannot gate {kind!r}, which the provider runs; remove the tool or the gate"
-                )
-            self._tools.warn(f"GracePlugin neither records nor gates {kind}: the provider runs it")
+        kinds = {kind for tool in tools for kind, value in tool if value is not None} - SEEN
+        self._tools.refuse(sorted(kinds), "the provider runs it")
+        for tool in llm_request.tools_dict.values():
+            if getattr(tool, "include_plugins", True) is False:
+                self._tools.refuse(await _names_within(tool.agent), f"the agent in {tool.name!r} excludes plugins")
         if (kept := self._kept(self._run(callback_context))) is not None:
             kept.asked[callback_context.agent_name] = time.time(), llm_request.model or "model"
 
@@ -216,7 +220,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
             return None  # ADK's stand-in for a tool that does not exist
         run, answer, claim = self._run(tool_context), None, None
         try:
-            action = self._tools.action(tool.name, partial(_schema, tool))
+            action = self._tools.action(tool.name, _try(partial(_schema, tool)), failed=_failure)
             if action.gated:
                 answer, claim = await self._decide(action, run, tool, tool_args, tool_context)
         except Exception as error:  # noqa: BLE001 — whatever breaks, the tool must not run
@@ -281,8 +285,10 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
         self._unsettled.difference_update(answers)
         return event.model_copy(update={"content": types.Content(role="user", parts=kept) if kept else None})
 
-    async def after_tool_callback(self, *, tool_context: Any, result: Any, **_: Any) -> None:
+    async def after_tool_callback(self, *, tool_args: Any, tool_context: Any, result: Any, **_: Any) -> None:
         """Record the result, and report it to the claim."""
+        if (call := self._open_calls.get(tool_context)) is not None:
+            call.compare(tool_args)
         actions = tool_context.actions
         if actions.transfer_to_agent and (run := self._run(tool_context)) is not None:
             _try(partial(run.handoff, actions.transfer_to_agent, source=tool_context.agent_name))
@@ -329,6 +335,14 @@ def _open_questions(events: Sequence[Any]) -> dict[str, tuple[Any, Any]]:
             if answer.id not in (event.actions.requested_tool_confirmations or ()):
                 found.pop(answer.id, None)
     return found
+
+
+async def _names_within(agent: Any) -> list[str]:
+    """Return the names of the tools of an agent and of those below it."""
+    names = [each.name for each in await agent.canonical_tools()] if hasattr(agent, "canonical_tools") else []
+    for each in agent.sub_agents:
+        names += await _names_within(each)
+    return names
 
 
 def _session(session: Any) -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from grace_kp.errors import GateError, MissingExtra, UnknownApproval
-from grace_kp.integrations._tools import OpenCall, Tools, refusal_after
+from grace_kp.integrations._tools import OpenCall, refusal_after
 from grace_kp.record import attempt
 from grace_kp.runtime import Call
 
@@ -97,7 +97,7 @@ class GraceRunner:
                 glob over a shorter one.
             domain: the domain of the recorded runs; the runtime's when None.
         """
-        self.grace, self.domain, self.tools = grace, domain, Tools("GraceRunner", grace, gates)
+        self.grace, self.domain, self.tools = grace, domain, grace.tool_gates(gates, "GraceRunner")
 
     async def run(
         self, agent: Agent[Any], entry: Any, *, session: Any = None, context: Any = None, **options: Any
@@ -135,8 +135,8 @@ class GraceRunner:
         talk, goes_on = _Conversation(self, kept, session, entry), True
         root, agent = _Scope(talk, ""), talk.copied(agent)
         # The tools of MCP servers are known only when they are listed.
-        if not any(each.mcp_servers for each in talk.copies.values()):
-            self.tools.warn_of_unmatched(talk.names)
+        if are_known := not any(each.mcp_servers for each in talk.copies.values()):
+            self.tools.offer(talk.names)
         if kept is not None:
             entry = await RunState.from_json(agent, kept["state"], context_override=context)
         root.open(talk.objective, agent.name, resumed=kept is not None)
@@ -162,7 +162,12 @@ class GraceRunner:
         except BaseException as error:
             _try(partial(root.run.fail, error))
             raise
+        if kept is not None and result.interruptions and not waiting:
+            names = ", ".join(sorted({str(each.tool_name) for each in result.interruptions}))
+            raise GateError(f"the state waits for {names}; pass the gates with which it was made")
         root.end(result.final_output)
+        if are_known:
+            self.tools.warn_unmatched()
         yield GraceResult(result, waiting, talk.save(entry) if waiting else None, talk.session)
 
     async def _kept(self, entry: Any) -> Any:
@@ -245,7 +250,7 @@ class _Scope:
         # The calls of earlier turns have ended, also those that a guardrail of the SDK answered before their request was decided.
         self.talk.asked = [each for each in self.talk.asked if not self.holds(each)]
         _try(lambda: self._record(agent, response))
-        gated = self.talk.gated.get(id(agent), {})
+        gated = getattr(agent, "_grace_gated", {})
         calls = [each for each in response.output if each.type == "function_call" and each.name in gated]
         read = [(gated[each.name], each.call_id, _arguments(each.arguments)) for each in calls]
         once = {_key(action.name, call_id, each): (action, call_id, each) for action, call_id, each in read}
@@ -277,7 +282,6 @@ class _Conversation:
         self.prefix = hashlib.sha256(self.objective.encode()).hexdigest()[:12]
         self.runner, self.names = runner, set[str]()
         self.copies: dict[int, Any] = {}
-        self.gated: dict[int, dict[str, Any]] = {}  # the actions of the gated tools of each copy, by name
 
     def save(self, state: Any) -> str:
         """Return the state as text."""
@@ -291,7 +295,7 @@ class _Conversation:
         """
         goes_on, waiting = False, []
         for item in state.get_interruptions():
-            if (action := self.gated.get(id(item.agent), {}).get(item.tool_name)) is None:
+            if (action := getattr(item.agent, "_grace_gated", {}).get(item.tool_name)) is None:
                 continue
             arguments = _arguments(item.arguments)
             places = {"agent": item.agent.name, "key": _key(action.name, item.call_id, arguments)}
@@ -309,21 +313,38 @@ class _Conversation:
         """Return the copy of an agent that runs in its place, with copies of all agents that it can reach."""
         agent = _original(agent)
         if (new := self.copies.get(id(agent))) is None:
-            new = self.copies[id(agent)] = copy.copy(agent)
-            new._grace_original, new.hooks = agent, _Hooks(agent.hooks)
-            new.tools = [self._tool(new, each) for each in agent.tools]
-            new.handoffs = [self._handoff(each) for each in agent.handoffs]
-            if agent.mcp_servers:
-                kind = type(agent)
+            new, kind, known = copy.copy(agent), type(agent), dict[int, Any]()
+            self.copies[id(agent)] = new
 
-                async def get_mcp_tools(self_: Any, context: Any) -> list[Any]:
-                    return [self._tool(new, each) for each in await kind.get_mcp_tools(self_, context)]
+            def replaced(self_: Any, each: Any, make: Callable[[Any, Any], Any]) -> Any:
+                if id(each) not in known:
+                    made = make(self_, each)
+                    known[id(each)] = known[id(made)] = each, made
+                return known[id(each)][1]
 
-                # In the class, so that copies which the SDK makes of this one have it, too.
-                new.__class__ = type(kind.__name__, (kind,), {"get_mcp_tools": get_mcp_tools})
+            def held(name: str, make: Callable[[Any, Any], Any]) -> property:
+                """Return an attribute that also has what hooks and tools have added to the agent or to its copy since."""
+
+                def read(self_: Any) -> list[Any]:
+                    mine: list[Any] = vars(self_)[name]
+                    added = [each for each in getattr(agent, name) if id(each) not in known]
+                    mine[:] = [replaced(self_, each, make) for each in [*mine, *added]]
+                    return mine
+
+                return property(read, lambda self_, value: vars(self_).__setitem__(name, value))
+
+            async def get_mcp_tools(self_: Any, context: Any) -> list[Any]:
+                return [replaced(self_, each, self._tool) for each in await kind.get_mcp_tools(self_, context)]
+
+            own: dict[str, Any] = {"tools": held("tools", self._tool), "handoffs": held("handoffs", self._handoff)}
+            own.update(_grace_original=agent, _grace_gated={}, get_mcp_tools=get_mcp_tools)
+            # In the class, so that copies which the SDK makes of this one have it, too.
+            new.__class__ = type(kind.__name__, (kind,), own)
+            new.hooks, new.tools, new.handoffs = _Hooks(agent.hooks), [], []
+            _ = new.tools, new.handoffs  # replaces all that they can reach
         return new
 
-    def _handoff(self, handoff: Any) -> Any:
+    def _handoff(self, _agent: Any, handoff: Any) -> Any:
         if not isinstance(handoff, Handoff):
             return self.copied(handoff)
         new, invoke = copy.copy(handoff), handoff.on_invoke_handoff
@@ -338,14 +359,14 @@ class _Conversation:
 
     def _tool(self, agent: Any, tool: Any) -> Any:
         name, nested = tool.name, getattr(tool, "_agent_instance", None)
-        action = self.runner.tools.action(name, lambda: getattr(tool, "params_json_schema", None))
+        action = self.runner.tools.action(name, getattr(tool, "params_json_schema", None))
         if getattr(tool, "needs_approval", False) is not False:
             raise GateError(f"the tool {name!r} has its own needs_approval; state a gate instead")
         if not isinstance(tool, FunctionTool):
-            if action.gated:
-                raise GateError(f"the tool {name!r} cannot be gated, because it is no function tool")
             if type(tool).__name__ not in SEEN:
-                self.runner.tools.warn(f"the tool {name!r} runs at the provider: it is neither recorded nor gated")
+                self.runner.tools.refuse([name], "the provider runs it")
+            elif action.gated:
+                raise GateError(f"GraceRunner cannot gate {name!r}, because it is no function tool")
             return tool
         self.names.add(name)
         new, invoke = copy.copy(tool), tool.on_invoke_tool
@@ -356,7 +377,7 @@ class _Conversation:
             except (AttributeError, TypeError, ValueError) as error:
                 raise GateError(f"the agent in the tool {name!r} can be neither recorded nor gated") from error
         if action.gated:
-            self.gated.setdefault(id(agent), {})[name] = action
+            agent._grace_gated[name] = action
             new.needs_approval = partial(_waits, agent, action)
         new.on_invoke_tool = partial(_invoke, agent, action, invoke, nested and nested.name)
         return new

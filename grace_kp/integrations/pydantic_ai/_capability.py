@@ -20,8 +20,8 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from grace_kp.approvals import ApprovalState
-from grace_kp.errors import GateError, MissingExtra
-from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
+from grace_kp.errors import MissingExtra
+from grace_kp.integrations._tools import OpenCall, may_be_claimed_later, refusal_after
 from grace_kp.record import attempt
 
 try:
@@ -90,7 +90,9 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
         """
         self.grace, self.domain, self.session = grace, domain, session
         self.run: Any = None
-        self.tools = Tools("GraceCapability", grace, gates)
+        self.claimed: dict[str, Any] = {}
+        """The arguments of claimed calls, by their ids."""
+        self.tools = grace.tool_gates(gates, "GraceCapability")
 
     def get_ordering(self) -> CapabilityOrdering:
         """Stand closest to the tools, so that no other capability changes arguments after the decision."""
@@ -99,7 +101,7 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
     async def for_run(self, ctx: Any) -> GraceCapability:
         """Return a copy that belongs to one run."""
         own = copy.copy(self)
-        own.session = self.session or ctx.conversation_id
+        own.session, own.claimed = self.session or ctx.conversation_id, {}
         return own
 
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
@@ -120,6 +122,7 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
             _try(partial(run.fail, error))
             raise
         waits = isinstance(result.output, DeferredToolRequests)
+        self.tools.warn_unmatched()
         _try(lambda: run.suspend(self._position(result.all_messages())) if waits else run.close(result.output))
         return result
 
@@ -141,12 +144,10 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
 
     def _check_names(self, parameters: Any) -> None:
         """Refuse gates that cannot hold a tool, and warn of those that match none and of tools that are not seen."""
-        for tool in parameters.native_tools:
-            if self.tools.action(tool.kind).gated:
-                raise GateError(f"the tool {tool.kind!r} cannot be gated, because the provider runs it")
-            self.tools.warn(f"the tool {tool.kind!r} runs at the provider: it is neither recorded nor gated")
-        if names := [each.name for each in parameters.function_tools]:
-            self.tools.warn_of_unmatched(names)
+        self.tools.refuse([each.kind for each in parameters.native_tools], "the provider runs it")
+        external = [each.name for each in parameters.function_tools if each.kind == "external"]
+        self.tools.refuse(external, "the program runs it")
+        self.tools.offer([each.name for each in parameters.function_tools])
 
     def _position(self, messages: Sequence[Any]) -> str:
         """Return the position of the latest answer of the model in the conversation, which is the same when the run goes on."""
@@ -162,7 +163,7 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
         """Run a tool: under a claim if it is gated, and recorded."""
         claim, waiting = None, None
         try:
-            action = self.tools.action(tool_def.name, lambda: tool_def.parameters_json_schema)
+            action = self.tools.action(tool_def.name, tool_def.parameters_json_schema)
             shown = to_jsonable_python(args, fallback=None if action.gated else str)
             if action.gated:
                 place = (FRAMEWORK, self.session, self._position(ctx.messages), call.tool_call_id)
@@ -183,6 +184,8 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
                         waiting = verdict.to_dict()
                     elif not claim.started:
                         return claim.result if claim.has_result else claim.message
+                    else:
+                        self.claimed[call.tool_call_id] = to_jsonable_python(args)
         except Exception as error:  # noqa: BLE001 — the gate fails closed
             return refusal_after(error, tool_def.name)
         if waiting is not None:
@@ -190,17 +193,37 @@ class GraceCapability(AbstractCapability[Any]):  # type: ignore[misc]
         opened = OpenCall(self.run, action, shown, claim)
         try:
             result = await handler(args)
-        except (CallDeferred, ApprovalRequired):
+        except (CallDeferred, ApprovalRequired, _Changed) as error:
             opened.report("release")
+            if isinstance(error, _Changed):
+                return refusal_after(error, tool_def.name)
             raise
         except BaseException as error:
             opened.report("failed", error) if isinstance(error, Exception) else opened.report("unknown")
             raise
         finally:
             opened.leave()
+            self.claimed.pop(call.tool_call_id, None)
         report = partial(opened.report, "done", getattr(result, "return_value", result))
         await asyncio.to_thread(report) if claim is not None else report()
         return result
+
+    async def before_tool_execute(self, _ctx: Any, *, call: Any, args: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Stop a gated call whose arguments another capability has changed since; these hooks run within `wrap_tool_execute`."""
+        if call.tool_call_id in self.claimed and self.claimed[call.tool_call_id] != to_jsonable_python(args):
+            raise _Changed("a capability changed the arguments after the decision")
+        return args
+
+    async def wrap_output_process(self, _ctx: Any, *, output_context: Any, output: Any, handler: Any) -> Any:
+        """Refuse gates of functions that make the output, which no hook can hold."""
+        if output_context.has_function:
+            names = output_context.function_name, output_context.tool_def and output_context.tool_def.name
+            self.tools.refuse(filter(None, names), "it makes the output of the agent")
+        return await handler(output)
+
+
+class _Changed(Exception):
+    """Other arguments were about to run than were decided on."""
 
 
 def _prompt_of(messages: Sequence[Any]) -> str:

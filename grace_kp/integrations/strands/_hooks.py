@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from grace_kp.approvals import ApprovalState
 from grace_kp.errors import MissingExtra
-from grace_kp.integrations._tools import OpenCall, Tools, may_be_claimed_later, refusal_after
+from grace_kp.integrations._tools import OpenCall, may_be_claimed_later, refusal_after
 from grace_kp.record import attempt
 
 try:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import Policy
     from grace_kp.runtime import Grace
 
-FRAMEWORK, KEY = "strands", "grace_kp.session"
+FRAMEWORK, KEY, PREFIX = "strands", "grace_kp.session", "grace_kp:"
 _try = partial(attempt, FRAMEWORK)
 
 
@@ -45,6 +45,8 @@ class _Begun(NamedTuple):
     call: OpenCall | None
     outer: _Begun | None
     """The call of another agent that runs this one's agent."""
+    is_agent: bool
+    """Whether its tool is an agent, which goes on when it is called again."""
 
 
 _BEGUN: ContextVar[_Begun | None] = ContextVar("grace_kp_strands", default=None)
@@ -88,7 +90,7 @@ class GraceHooks:
             ValueError: a policy is not usable; the message names it.
         """
         self._grace, self._domain, self._session = grace, domain, session
-        self._tools = Tools("GraceHooks", grace, gates)
+        self._tools = grace.tool_gates(gates, "GraceHooks")
         self._invocations: WeakKeyDictionary[Any, _Invocation] = WeakKeyDictionary()
 
     def register_hooks(self, registry: Any, **_: Any) -> None:
@@ -101,6 +103,7 @@ class GraceHooks:
             events.AfterInvocationEvent: self._end,
         }.items():
             registry.add_callback(kind, lambda event, hook=hook: _try(partial(hook, event, event.agent)))
+        registry.add_callback(events.BeforeModelCallEvent, lambda event: self._tools.offer(event.agent.tool_names))
         registry.add_callback(events.BeforeToolCallEvent, self._before_tool)
         registry.add_callback(events.AfterToolCallEvent, lambda event: _try(partial(self._after_tool, event)))
 
@@ -139,10 +142,12 @@ class GraceHooks:
         if error is not None and error is not kept.handled:
             kept.run.fail(error)
         elif any("toolUse" in block for block in last["content"]):
+            if kept.outer is not None and kept.outer.is_agent and kept.outer.call is not None:
+                kept.outer.call.report("release")
             kept.run.suspend("interrupt")
         else:
             kept.run.close(_text(last))
-            self._tools.warn_of_unmatched(agent.tool_names)
+            self._tools.warn_unmatched()
 
     def _ask(self, _event: Any, agent: Any) -> None:
         texts = (_text(each) for each in reversed(agent.messages) if each["role"] == "user")
@@ -165,15 +170,26 @@ class GraceHooks:
         if event.cancel_tool:
             return  # another hook has refused it
         agent, name, call_id = event.agent, event.tool_use["name"], event.tool_use["toolUseId"]
+        asked = getattr(getattr(agent, "_interrupt_state", None), "interrupts", {})
+        if any(
+            f":{call_id}:" in key and not each.response and not each.name.startswith(PREFIX)
+            for key, each in asked.items()
+        ):
+            event.cancel_tool = "It waits for another hook."  # the interrupt of that hook counts first
+            return
         run = verdict = claim = None
         if kept := self._invocations.get(agent):
             run = _try(partial(self._open, agent, resume="interrupt"))  # a tool before any model: this resumes an agent
         try:
             turn = agent.conversation_manager.removed_message_count + len(agent.messages)
             place = FRAMEWORK, kept.session if kept else self._session_of(agent), turn, call_id
-            action = self._tools.action(name, lambda: event.selected_tool.tool_spec["inputSchema"]["json"])
+            action = self._tools.action(name, _try(partial(_schema, event.selected_tool)))
             if action.gated and event.selected_tool is None:
                 event.cancel_tool = f"Unknown tool: {name}"
+            elif (other := event.selected_tool and event.selected_tool.tool_name) not in {None, name} and (
+                action.gated or self._tools.action(other).gated
+            ):
+                event.cancel_tool = f"A hook has replaced `{name}` by `{other}`. Not run; do not call it again."
             elif action.gated:
                 wait = False if action.pauses and kept else None
                 verdict = action.decide(event.tool_use["input"], call_id=place, run=run, wait=wait)
@@ -187,7 +203,7 @@ class GraceHooks:
         if verdict and kept and (verdict.waits or may_be_claimed_later(verdict, claim)):
             reason = {"approval": verdict.approval and verdict.approval.id, "message": verdict.message}
             for number in itertools.count():  # earlier interrupts have a response
-                event.interrupt(f"grace_kp:{number}", reason=reason)
+                event.interrupt(f"{PREFIX}{number}", reason=reason)
         call = None
         if verdict is None or (claim and claim.started):
             call = OpenCall(run, action, event.tool_use["input"], claim)
@@ -196,7 +212,8 @@ class GraceHooks:
             event.cancel_tool = answer.message
             if not answer.has_result and verdict.outcome != "answered":
                 return
-        _BEGUN.set(_Begun(call_id, place, call, _BEGUN.get()))
+        is_agent = getattr(event.selected_tool, "tool_type", None) == "agent"
+        _BEGUN.set(_Begun(call_id, place, call, _BEGUN.get(), is_agent))
 
     def _after_tool(self, event: Any) -> None:
         begun = _BEGUN.get()
@@ -207,6 +224,7 @@ class GraceHooks:
             event.result = {**event.result, "status": "success"}
             return
         begun.call.leave()
+        begun.call.compare(event.tool_use["input"])
         values = [block.get("text", block.get("json", block)) for block in event.result["content"]]
         value = values[0] if len(values) == 1 else values
         if event.cancel_message is not None:  # by a hook after this one
@@ -237,6 +255,10 @@ def responses(grace: Grace, result: Any) -> list[dict[str, Any]] | None:
     if not approvals or any(each.state == ApprovalState.PENDING for each in approvals):
         return None
     return [{"interruptResponse": {"interruptId": each.id, "response": "decided"}} for each in ours]
+
+
+def _schema(tool: Any) -> Any:
+    return tool and tool.tool_spec["inputSchema"]["json"]
 
 
 def _text(message: Any) -> str:

@@ -25,7 +25,7 @@ from google.genai import types
 import grace_kp as gk
 from grace_kp.integrations.adk import GracePlugin, confirmations
 from tests.integrations.adk.driver import USAGE, AdkDriver, ScriptedModel
-from tests.integrations.scenario import Conformance, open_grace
+from tests.integrations.scenario import HELPER, PAID, STORIES, Case, Conformance, lines, open_grace
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "google-adk.md"
 CONFIRM = "adk_request_confirmation"
@@ -52,9 +52,9 @@ class Model(ScriptedModel):
 
 
 class Shop:
-    def __init__(self, grace, gates, tools=None, model=None):
+    def __init__(self, grace, gates, tools=None, model=None, **options):
         self.paid = []
-        agent = LlmAgent(name="main", model=model or Model(model="scripted"), tools=tools or [self.pay])
+        agent = LlmAgent(name="main", model=model or Model(model="scripted"), tools=tools or [self.pay], **options)
         self.tools = agent.tools
         self.runner = InMemoryRunner(app=App(name="shop", root_agent=agent, plugins=[GracePlugin(grace, gates)]))
 
@@ -143,12 +143,54 @@ async def test_tools_of_the_provider(grace, caplog):
     assert 1 == sum("google_search" in each.message for each in caplog.records if each.name == "grace_kp.gate")
 
 
+async def test_a_callback_that_changes_approved_arguments(grace, caplog):
+    """ADK calls it after all plugins, so that only the log can say so."""
+
+    def change(tool, args, tool_context):
+        args["amount"] = 900
+
+    shop = Shop(grace, {"pay": "confirm"}, before_tool_callback=change)
+    await shop.run()
+    (request,) = grace.approvals.pending()
+    grace.approvals.approve(request.id, by="ana")
+    await shop.run(confirmations(grace, await shop.session()))
+    assert ([900], 1) == (shop.paid, caplog.text.count("pay ran with other arguments"))
+
+
+async def test_an_agent_that_excludes_plugins(grace):
+    """A gate of one of its tools is an error, because no hook sees the calls."""
+    inner = Shop(grace, {})
+    below = LlmAgent(name="below", model=Model(model="scripted"), tools=[inner.pay])
+    helper = AgentTool(
+        LlmAgent(name="helper", model=Model(model="scripted"), sub_agents=[below]), include_plugins=False
+    )
+    with pytest.raises(RuntimeError, match="cannot gate 'pay'"):
+        await Shop(grace, {"pay": "confirm"}, [helper]).run()
+
+
 async def test_a_gate_without_a_tool(grace, caplog):
     """It is named once, with the nearest tool."""
     shop = Shop(grace, {"refund_money": "confirm"})
     for _ in range(2):
         await shop.run()
     assert 1 == sum("'refund_money'" in each.message for each in caplog.records)
+
+
+@pytest.mark.parametrize("gate", ["send_pay", "PAY", "раy"])
+async def test_a_gate_that_is_misspelt(grace, gate):
+    """It is an error, or its policy holds for the tool that it looks like."""
+
+    def sendpay(amount: int) -> str:
+        """Pay."""
+
+    shop = Shop(grace, {gate: "confirm"}, [sendpay] if gate == "send_pay" else None)
+    if gate == "раy":
+        await shop.run()
+        assert 1 == len(grace.approvals.pending())
+    else:
+        with pytest.raises(Exception, match="did you mean"):
+            await shop.run()
+    assert [] == shop.paid
 
 
 async def test_an_agent_that_runs_in_a_session_of_its_own(tmp_path):
@@ -164,6 +206,19 @@ async def test_an_agent_that_runs_in_a_session_of_its_own(tmp_path):
         grace.flush()
         assert ["helper", "main"] == sorted(trace.name for trace in grace.store.query())
         assert 1 == sum("parent" in trace.grace for trace in grace.store.query())
+
+
+@pytest.mark.skipif("nested" in AdkDriver.lacks, reason="it cannot be resumed")
+async def test_a_gated_agent_whose_call_waits(grace, tmp_path):
+    """It goes on when its call has been decided, and pays once."""
+    driver, case = AdkDriver(), Case(tmp_path, STORIES["nested"])
+    for action in (HELPER, "pay", None):
+        ran = await driver.arun(case, grace, {"pay": "confirm", HELPER: "confirm"}, None, stream=False)
+        pending = grace.approvals.pending()
+        assert [each.action for each in pending] == ([action] if action else [])
+        for request in pending:
+            grace.approvals.approve(request.id, by="ana")
+    assert ("done", [PAID]) == (ran.text, lines(tmp_path / "effects.jsonl"))
 
 
 async def test_a_run_that_is_abandoned(grace):

@@ -124,14 +124,16 @@ def test_what_cannot_be_gated_is_refused(grace, case):
 
 
 def test_warnings(grace, case, caplog):
-    """Tools that nobody sees are named once, and gates that match no tool with the nearest name."""
+    """Tools that nobody sees are named once, and gates that match no tool with the nearest name. A misspelt gate is an error."""
     agent = Agent(name="main", model=Scripted(case([DONE]), "main"), tools=[WebSearchTool(), pay])
     runner = GraceRunner(grace, {"payy": "confirm"})
     with caplog.at_level(logging.WARNING, "grace_kp"):
         run(runner, agent)
         run(runner, agent)
-    assert 1 == caplog.text.count("runs at the provider")
-    assert 1 == caplog.text.count("no tool so far is called 'payy' (nearest: pay)")
+    assert 1 == caplog.text.count("neither records nor gates 'web_search'")
+    assert 1 == caplog.text.count("no tool offered so far is called 'payy' (nearest: pay)")
+    with pytest.raises(gk.GateError, match="did you mean 'lookup'"):
+        run(GraceRunner(grace, {"look_up": "confirm"}), agent_of(case([DONE]), "main"))
 
 
 def test_states_that_are_none(grace, case):
@@ -145,6 +147,8 @@ def test_states_that_are_none(grace, case):
     waiting = run(runner, agent, session="s1")
     with pytest.raises(TypeError, match="not gated"):
         run(runner, agent, waiting.result.to_state())
+    with pytest.raises(gk.GateError, match="waits for pay; pass the gates"):
+        run(GraceRunner(grace), agent, waiting.state)
     with pytest.raises(gk.GateError, match="belongs to the session 's1'"):
         run(runner, agent, waiting.state, session="s2")
 
@@ -214,6 +218,30 @@ def test_tools_of_an_mcp_server_are_gated(grace, case):
     assert (1, []) == (len(waiting.waiting), called)
     approve(grace)
     assert ("done", [{"to": "ann"}]) == (run(runner, agent, waiting.state).final_output, called)
+
+
+def test_tools_and_handoffs_that_are_added_during_a_run(grace, tmp_path):
+    """They are gated, too, whether the agent gets them or the copy that hooks see."""
+
+    class Hooks(RunHooks):
+        async def on_agent_start(self, context, agent):
+            if agent.name == "main":
+                agent.handoffs.append(second)
+
+    @function_tool
+    def unlock() -> str:
+        agent.tools.append(pay)
+        return "unlocked"
+
+    told = Case(tmp_path, {
+        "main": (calls(("u1", "unlock", {})), calls(PAY), calls(("h1", "handoff", {"to": "second"}))),
+        "second": (calls(("p2", *PAY[1:])), DONE),
+    })  # fmt: skip
+    second, agent = agent_of(told, "second"), only_tool(told, unlock)
+    result = run(GraceRunner(grace, {"pay": "deny"}), agent, hooks=Hooks())
+    outputs = [each.output for each in result.new_items if each.type == "tool_call_output_item"]
+    assert ("done", []) == (result.final_output, effects(told))
+    assert 2 == sum("Not run" in each for each in outputs)
 
 
 def test_a_handoff_object_and_a_gated_agent(grace, case):

@@ -12,10 +12,12 @@ pytest.importorskip("pydantic_ai")
 
 from pydantic import TypeAdapter
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredToolResults, ModelRetry, ToolReturn
-from pydantic_ai.capabilities import NativeTool
+from pydantic_ai.capabilities import AbstractCapability, NativeTool
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.native_tools import WebSearchTool
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset
 
 import grace_kp as gk
 from grace_kp.integrations.pydantic_ai import GraceCapability, deferred_results
@@ -155,8 +157,8 @@ def test_requests_of_others_are_left_to_them(grace):
     assert "suspended" == trace.grace["status"]
 
 
-def test_tools_of_the_provider(grace, caplog):
-    """They are named once, and a gate of one is an error."""
+def test_tools_that_no_hook_sees(grace, caplog):
+    """Those of the provider and of the program are named once, and a gate of one is an error."""
     native = NativeTool(WebSearchTool())
     capability = GraceCapability(grace, {"payy": "confirm"})
     agent = agent_of(("pay", {}), capabilities=[capability])
@@ -165,10 +167,56 @@ def test_tools_of_the_provider(grace, caplog):
         run(agent)
         run(agent)
         run(agent_of(capabilities=[GraceCapability(grace), native]))
-    assert 1 == caplog.text.count("'web_search' runs at the provider")
-    assert 1 == caplog.text.count("no tool so far is called 'payy' (nearest: pay)")
+    assert 1 == caplog.text.count("neither records nor gates 'web_search'")
+    assert 1 == caplog.text.count("no tool offered so far is called 'payy' (nearest: pay)")
+    agent = agent_of(capabilities=[GraceCapability(grace, {"look_up": "confirm"})])
+    agent.tool_plain(lambda: "seen", name="lookup")
+    with pytest.raises(gk.GateError, match="did you mean 'lookup'"):
+        run(agent)
+    external = ExternalToolset([ToolDefinition(name="wire")])
+    with pytest.raises(gk.GateError, match="cannot gate 'wire'"):
+        run(agent_of(capabilities=[GraceCapability(grace, {"wire": "confirm"})], toolsets=[external]))
     with pytest.raises(gk.GateError, match="web_search"):
         run(agent_of(capabilities=[GraceCapability(grace, {"web_search": "confirm"}), native]))
+
+
+def test_a_function_that_makes_the_output(grace):
+    """No hook can hold it, so that its gate is an error."""
+    sent = []
+
+    def send(to: str) -> str:
+        sent.append(to)
+        return "sent"
+
+    model = FunctionModel(lambda _, info: ModelResponse([ToolCallPart(info.output_tools[0].name, {"to": "ann"})]))
+    for gates in ({"send": "deny"}, {"*": "confirm"}):
+        with pytest.raises(gk.GateError, match="cannot gate 'send'"):
+            run(Agent(model, capabilities=[GraceCapability(grace, gates)], output_type=send))
+    assert [] == sent
+    assert "sent" == run(Agent(model, capabilities=[GraceCapability(grace)], output_type=send)).output
+
+
+def test_arguments_that_another_capability_changes(grace):
+    """What runs is what the reviewer saw; the model reads why nothing ran else."""
+
+    class Changing(AbstractCapability):
+        async def before_tool_execute(self, ctx, *, call, tool_def, args):
+            return {**args, "to": "bob"}
+
+    agent = agent_of(PAY, capabilities=[Changing(), GraceCapability(grace, {"pay": "confirm"})])
+    paid = []
+
+    @agent.tool_plain
+    def pay(to: str, on: dt.date) -> str:
+        paid.append(to)
+        return "paid"
+
+    waiting = run(agent)
+    (request,) = grace.approvals.pending()
+    approve(grace)
+    result = go_on(agent, waiting, deferred_results(grace, waiting.output))
+    assert request.arguments["to"] == "bob" or "Not run" in result.output
+    assert {*paid} <= {request.arguments["to"]}
 
 
 def test_results_and_failures_are_those_without_the_capability(grace):

@@ -16,7 +16,7 @@ from strands.hooks import BeforeToolCallEvent
 
 import grace_kp as gk
 from grace_kp.integrations.strands import GraceHooks, responses
-from tests.integrations.scenario import Conformance, open_grace
+from tests.integrations.scenario import HELPER, PAID, STORIES, Case, Conformance, lines, open_grace
 from tests.integrations.strands.driver import ScriptedModel, StrandsDriver
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "strands.md"
@@ -120,6 +120,60 @@ def test_a_hook_that_refuses_a_claimed_call(grace):
     assert grace.approvals.get(request.id).state in {"approved", "not_done"}
 
 
+def test_a_hook_that_interrupts_too(tmp_path):
+    """The call is not claimed before that hook has its response, and runs then."""
+
+    class Asking(Refusing):
+        def refuse(self, event):
+            event.interrupt("sure?", reason="money")
+
+    agree = gk.InterventionResponse(gk.InterventionAction.PROCEED)
+    with contextlib.closing(open_grace(tmp_path, lambda _: agree)) as grace:
+        shop = Shop(grace, {})
+        hooks = [Asking(), GraceHooks(grace, {"pay": "confirm"})]
+        agent = Agent(
+            model=Model(), tools=[shop.agent.tool_registry.registry["pay"]], hooks=hooks, callback_handler=None
+        )
+        (asked,) = agent("Pay.").interrupts
+        assert [] == shop.paid
+        agent([{"interruptResponse": {"interruptId": asked.id, "response": "yes"}}])
+        assert [5] == shop.paid
+
+
+def test_a_tool_that_another_hook_selects(grace):
+    """A gated one does not run in the place of another, nor another in its place."""
+
+    @tool
+    def look(amount: int) -> str:
+        """Look."""
+        shop.paid.append("looked")
+
+    for called, selected in (("look", "pay"), ("pay", "look")):
+
+        class Selecting(Refusing):
+            def refuse(self, event, selected=selected):
+                event.selected_tool = event.agent.tool_registry.registry[selected]
+
+        shop = Shop(grace, {"pay": "confirm"})
+        agent = Agent(model=Model(called), tools=[look, shop.agent.tool_registry.registry["pay"]],
+                      hooks=[Selecting(), GraceHooks(grace, {"pay": "confirm"})], callback_handler=None)  # fmt: skip
+        agent("Pay.")
+        assert ([], True) == (shop.paid, "Not run" in agent.model.heard[0]["content"][0]["text"])
+
+
+@pytest.mark.skipif("nested" in StrandsDriver.lacks, reason="agents are no tools")
+def test_a_gated_agent_whose_call_waits(grace, tmp_path):
+    """It goes on when its call has been decided, and pays once."""
+    driver, case = StrandsDriver(), Case(tmp_path, STORIES["nested"])
+    agent = driver.agent(case, "main", [GraceHooks(grace, {"pay": "confirm", HELPER: "confirm"})])
+    result = agent("Pay.")
+    for action in (HELPER, "pay"):
+        (request,) = grace.approvals.pending()
+        assert action == grace.approvals.approve(request.id, by="ana").action
+        result = agent(responses(grace, result))
+    assert ("end_turn", [PAID]) == (result.stop_reason, lines(tmp_path / "effects.jsonl"))
+
+
 def test_an_answer_in_place_of_the_tool(tmp_path):
     """The reviewer's words are the result, and no error."""
     answer = gk.InterventionResponse(gk.InterventionAction.INPUT, user_input="Ann was paid by hand.")
@@ -137,6 +191,14 @@ def test_a_tool_that_the_program_calls(tmp_path):
         shop = Shop(grace, {"pay": "confirm"})
         assert "Not run" in str(shop.agent.tool.pay(amount=5))
         assert [] == shop.paid
+
+
+def test_a_gate_that_is_misspelt(grace):
+    """It is an error before the model is called."""
+    shop = Shop(grace, {"PAY": "confirm"})
+    with pytest.raises(gk.GateError, match="did you mean 'pay'"):
+        shop.agent("Pay.")
+    assert [] == shop.paid
 
 
 async def test_an_agent_that_is_called_while_an_exception_is_handled(grace):
