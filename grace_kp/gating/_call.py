@@ -138,7 +138,7 @@ class StandingCall:
         self.place, self.key, self.wait_for = place, key, wait
         self.origin = place.framework
         self.answer: InterventionResponse | None = None
-        """The answer of a reviewer who is no inbox, once it is kept."""
+        """The answer of a reviewer that is not an inbox, once it is kept."""
         self.own: Reviewer | None = None
 
     @property
@@ -169,7 +169,7 @@ class StandingCall:
         """Do nothing, as `wait`."""
 
     def may_have_forgotten(self, ledger: Ledger) -> bool:  # noqa: ARG002 — the key is found in no other ledger
-        """Return False: a call whose decision is gone is decided on anew."""
+        """Return False: a call whose decision is gone is decided again."""
         return False
 
     def ledger_key(self, action: str) -> str:  # noqa: ARG002 — the key covers the action

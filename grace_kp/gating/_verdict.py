@@ -167,7 +167,7 @@ class Verdict:
             arguments: the arguments of the call; those in `kept` when None.
 
         Raises:
-            GateError: `kept` is no such dict, is about another action, or lacks sealed arguments.
+            GateError: `kept` is not such a dict, is about another action, or lacks sealed arguments.
         """
         return action.verdict(kept, run=run, arguments=arguments)  # type: ignore[no-any-return]
 

@@ -206,7 +206,7 @@ class Action:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, GateError):
                 raise
-            raise GateError("this is no verdict that to_dict returned") from error
+            raise GateError("this is not a verdict that to_dict returned") from error
 
     def case(self, call: Call, place: Place, run: Run | None, wait: bool | None, snapshot: list[Any]) -> GatedCall:
         """Return a call as the engine takes it."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 FRAMEWORK, MARK = "openai-agents", '{"grace_kp": 1, '
 SEEN = {"ComputerTool", "ShellTool", "LocalShellTool", "ApplyPatchTool", "CustomTool"}
-"""Tools that run in this process, where hooks see them. All others that are no FunctionTool run at the provider."""
+"""Tools that run in this process, where hooks see them. All others except FunctionTool run at the provider."""
 
 _log = logging.getLogger("grace_kp.gate")
 _SCOPE: ContextVar[_Scope] = ContextVar("grace_kp_openai_agents")
