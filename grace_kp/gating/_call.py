@@ -157,13 +157,10 @@ class StandingCall:
         stated = {name: getattr(self.place, name) for name in ("framework", "session", "turn", "call_id")}
         return {name: str(value)[:MAX_PART] for name, value in stated.items() if value is not None}
 
-    def remember(self, inbox: Inbox) -> None:
-        """Do nothing: the program finds its calls again by itself."""
+    def begin(self, _inbox: Inbox | None = None) -> None:
+        """Do nothing: the program finds its calls again by itself, and those of a turn have no order."""
 
-    def begin(self) -> None:
-        """Do nothing: the calls of a turn have no order."""
-
-    wait = end = begin
+    remember = wait = end = begin
 
     async def wait_async(self) -> None:
         """Do nothing, as `wait`."""

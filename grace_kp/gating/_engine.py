@@ -26,7 +26,7 @@ from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
 from grace_kp.gating._drivers import attempt as attempted
-from grace_kp.gating._inquiry import Inquiry, file_and_wait, response_from
+from grace_kp.gating._inquiry import Inquiry, response_from
 from grace_kp.gating._ledger import EarlierRun, LedgerEntry
 from grace_kp.gating._outcome import (
     CANCELLED,
@@ -39,7 +39,7 @@ from grace_kp.gating._outcome import (
     RanBefore,
     Returned,
 )
-from grace_kp.gating._paused import inquiry_of, pause_and_ask
+from grace_kp.gating._paused import file_and_wait, inquiry_of
 from grace_kp.gating._request import (
     InterventionRequest,
     InterventionResponse,
@@ -143,10 +143,9 @@ def _get_consent(case: GatedCall) -> Steps[Consent]:
 
 def _forbidden(case: GatedCall, request: InterventionRequest) -> Steps[None]:
     """Cancel what was asked about the call before its policy forbade the action."""
-    if case.program is not None and case.is_filed:
+    has_key = case.terms is not None and case.terms.key is not None
+    if case.is_filed or (case.program is None and has_key):
         yield Work(inquiry_of(case, f"{request.attempt}.0").forbid, writes=True)
-    elif case.program is None and case.terms is not None and case.terms.key is not None:
-        yield Work(Inquiry(case).forbid, writes=True)
 
 
 def decide_first(case: GatedCall) -> Steps[None]:
@@ -323,10 +322,7 @@ def _keep_answer(case: GatedCall, response: InterventionResponse) -> Steps[None]
 
 def _filed_answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Consent | None]:
     """Ask in the inbox. Its request then replaces the entry in the ledger, so that only its claim lets the action run."""
-    if case.program is None:
-        inquiry = yield from file_and_wait(case, request, decision)
-    else:
-        inquiry = yield from pause_and_ask(case, request, decision)
+    inquiry = yield from file_and_wait(case, request, decision)
     if inquiry.approval.state.may_have_run:
         return Consent(case.bound, request.digest)  # its claim gives the execution that there has been
     response = yield from response_from(case, request, inquiry)

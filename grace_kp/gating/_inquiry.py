@@ -438,27 +438,8 @@ class Inquiry:
             self._inbox.watcher.let_go(self)
 
 
-def file_and_wait(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Inquiry]:
-    """File the request and wait as the reviewer says. The approval of the result is pending no more."""
-    while True:
-        inquiry = Inquiry(case)
-        try:
-            filing = Work(lambda inquiry=inquiry: inquiry.file(request, decision), writes=True)  # type: ignore[misc]
-            yield from perform(case, request, filing)
-        except BaseException:
-            if inquiry.reviewer.wait is True:
-                yield Work(inquiry.give_up, writes=True)
-            raise
-        case.ledger_entry = inquiry
-        state_approval(case, inquiry.approval, inquiry.waits)
-        if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
-            yield from wait_for_decision(case, request, inquiry)
-            state_approval(case, inquiry.approval, inquiry.waits)
-        if not inquiry.must_file_again():
-            return inquiry
-
-
 def wait_for_decision(case: GatedCall, request: InterventionRequest, inquiry: Inquiry) -> Steps[None]:
+    """Wait for a decision or for an execution elsewhere, as the reviewer says."""
     reviewer, is_pending = inquiry.reviewer, inquiry.approval.state is ApprovalState.PENDING
     if reviewer.wait is not True:
         if not is_pending:

@@ -206,12 +206,9 @@ class StandingInquiry(PausedInquiry):
     def __init__(self, case: GatedCall, *, entry: LedgerEntry, questions: Any, identity: str) -> None:
         super().__init__(case, entry=entry, questions=questions, identity=identity)
         program: Any = case.program
-        if program.wait_for is False or (program.wait_for is None and self.reviewer is not case.reviewer):
-            self.reviewer = copy.copy(self.reviewer)
-            self.reviewer.wait = "raise"
-        elif program.wait_for is True and self.reviewer.wait is not True:
-            self.reviewer = copy.copy(self.reviewer)
-            self.reviewer.wait = True
+        own = self.reviewer.wait if self.reviewer is case.reviewer else "raise"
+        self.reviewer = copy.copy(self.reviewer)
+        self.reviewer.wait = {True: True, False: "raise", None: own}[program.wait_for]
         if self.reviewer.wait is True:
             self.waits = "wait"
 
@@ -304,26 +301,33 @@ class Questions(SharedEntry):
         raise StoreError(f"several runs {verb} the same question at once")
 
 
-def pause_and_ask(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[PausedInquiry]:
-    """File the request, and pause the program until it is decided."""
-    again = 0
+def file_and_wait(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Inquiry]:
+    """File the request, and wait as the reviewer says or pause the program. The approval of the result is pending no more."""
+    again, program = 0, case.program
     while True:
         inquiry = inquiry_of(case, f"{request.attempt}.{again}")
-        yield from perform(case, request, Work(functools.partial(inquiry.file, request, decision)))
+        try:
+            yield from perform(case, request, Work(functools.partial(inquiry.file, request, decision), writes=True))
+        except BaseException:
+            if program is None and inquiry.reviewer.wait is True:
+                yield Work(inquiry.give_up, writes=True)
+            raise
         case.ledger_entry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
-        if not isinstance(inquiry, StandingInquiry):
+        if isinstance(inquiry, PausedInquiry) and inquiry.program.interrupts:
             yield from _ask_until_decided(case, request, inquiry)
         elif inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
             yield from wait_for_decision(case, request, inquiry)
         state_approval(case, inquiry.approval, inquiry.waits)
-        if inquiry.approval.state is not ApprovalState.NOT_DONE and not inquiry.must_file_again():
+        is_not_done = program is not None and inquiry.approval.state is ApprovalState.NOT_DONE
+        if not (is_not_done or inquiry.must_file_again()):
             return inquiry
         again += 1  # nothing happened, or a caller that waited withdrew it, so that it may ask again
 
 
-def inquiry_of(case: GatedCall, turn: str) -> PausedInquiry:
-    assert case.program is not None  # noqa: S101
+def inquiry_of(case: GatedCall, turn: str) -> Inquiry:
+    if case.program is None:
+        return Inquiry(case)
     call_key = case.program.ledger_key(case.action)
     entry_key = call_key if turn.endswith(".0") else f"{call_key}|{turn}"
     kind = StandingInquiry if isinstance(case.program, StandingCall) else PausedInquiry

@@ -183,20 +183,18 @@ class Verdict:
         """
         if not self.runs:
             return self.unwrap()
-        call = self._execution(None)
-        outcome = drive(execution(call), lambda consent: function(_arguments_of(consent)))
-        return raise_or_return(outcome, self.action)
+        steps = execution(self._execution(None))
+        return raise_or_return(drive(steps, lambda consent: function(_arguments_of(consent))), self.action)
 
     async def arun(self, function: Callable[[dict[str, Any]], Any]) -> Any:
         """`run` with a coroutine function."""
         if not self.runs:
             return self.unwrap()
-        call = self._execution(None)
 
         async def run(consent: Consent) -> Any:
             return await function(_arguments_of(consent))
 
-        return raise_or_return(await drive_async(execution(call), run), self.action)
+        return raise_or_return(await drive_async(execution(self._execution(None)), run), self.action)
 
     def begin(self, arguments: Mapping[str, Any] | None = None) -> Claim:
         """Claim the call before something else runs it, and return the claim, which says whether the call may start.
@@ -233,8 +231,7 @@ class Verdict:
         Raises:
             GateError: the call does not wait, or the answer states that time ran out.
         """
-        problem = drive(self._answer(response))
-        return self._after(problem)
+        return self._after(drive(self._answer(response)))
 
     async def aanswer(self, response: InterventionResponse) -> Verdict:
         """`answer` without blocking the event loop."""

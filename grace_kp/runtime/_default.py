@@ -73,9 +73,6 @@ class Default(Front):
         grace._defined = self._defined
         return grace
 
-    def _definitions(self) -> Definitions:
-        return self._defined
-
     def _recorder(self) -> Recorder:
         return self.get().recorder
 

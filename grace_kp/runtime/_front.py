@@ -50,13 +50,12 @@ class GateDecorator(Protocol):
 class Front(ABC):
     """The decorators for functions, and the verbs to call inside them."""
 
+    _defined: Definitions
+    """The actions that this runtime gates."""
+
     @abstractmethod
     def _recorder(self) -> Recorder:
         """Return the recorder of runs that begin now."""
-
-    @abstractmethod
-    def _definitions(self) -> Definitions:
-        """Return the registry of the actions that this runtime gates."""
 
     @abstractmethod
     def _gates(self) -> Gates:
@@ -107,9 +106,7 @@ class Front(ABC):
             release: True gates the final answer like an action; not for generators.
             tags: strings to find the run by. Here and below, a string may name parameters in braces ("{user_id}"), and a callable is called
                 on the bound arguments.
-            user: id of the user that the run is for.
-            session: the conversation or job that the run is part of.
-            metadata: any JSON values by name; see `update`.
+            user, session, metadata: see `update`.
 
         Raises:
             TypeError: the decorated object is not a function or method, or an attribute has a type that it cannot have.
@@ -327,9 +324,6 @@ class Front(ABC):
             GateError: an alarm has an unknown name; the action is a generator function or a class; `identity`, `key`, `ignore`, `sealed` or `undoes`
                 names a parameter that it does not have; or its InboxReviewer has `wait="raise"` without a key.
         """
-
-        if judge not in {"always", "when_needed", "never"}:
-            raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
         if check is not None:
             from grace_kp.runtime._feedback import arguments_of_check
 
@@ -342,11 +336,8 @@ class Front(ABC):
         from grace_kp.runtime._gates import GateSpec, gate_action
 
         own = Policy.of(floor if policy is None else policy).at_least(cast("Floor | str | None", floor))
-        if unmeasured is not None:
-            own = own.combined(Policy(unmeasured=unmeasured))
-        own = own.combined(Policy(alarms=alarms))
         spec = GateSpec(
-            policy=own,
+            policy=own.combined(Policy(alarms=alarms, unmeasured=unmeasured)),
             name=name,
             reviewer=cast("Reviewer | None", reviewer),
             timeout=timeout,
@@ -359,7 +350,7 @@ class Front(ABC):
 
         def guard(target: object) -> Any:
             def gate_plain(plain: Any) -> Any:
-                return gate_action(plain, self._gates, spec, self._definitions().add, self._existing_gates())
+                return gate_action(plain, self._gates, spec, self._defined.add, self._existing_gates())
 
             # Outside of any run a gated action is a run itself, so that its decision is kept.
             return decorate(_around(target, gate_plain), recorder=self._recorder, kind=SCOPE, name=name)
@@ -383,10 +374,7 @@ class Front(ABC):
             objective: the task of the run.
             domain: the task domain; the runtime's domain when None.
             name: the agent's name.
-            tags: texts to find the run by.
-            user: id of the user that the run is for.
-            session: the conversation or job that the run is part of.
-            metadata: any JSON values by name; see `update`.
+            tags, user, session, metadata: see `update`.
 
         Raises:
             ValueError: the objective is not a non-empty string.

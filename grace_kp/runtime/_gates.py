@@ -218,6 +218,10 @@ class GateSpec:
     undoes: str | None = None
     """The parameter that names the action which this one undoes."""
 
+    def __post_init__(self) -> None:
+        if self.judge not in {"always", "when_needed", "never"}:
+            raise ValueError(f"judge must be one of always, when_needed, never (got {self.judge!r:.40})")
+
 
 class Scope:
     """The run around one gated call."""

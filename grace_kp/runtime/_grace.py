@@ -195,9 +195,6 @@ class Grace(Front, Resident):
     def _recorder(self) -> Recorder:
         return self.recorder
 
-    def _definitions(self) -> Definitions:
-        return self._defined
-
     def _existing_gates(self) -> Gates | None:
         return self._made_gates
 
@@ -383,8 +380,6 @@ class Grace(Front, Resident):
         from grace_kp.runtime._gates import GateSpec
         from grace_kp.runtime._seam import Action
 
-        if judge not in {"always", "when_needed", "never"}:
-            raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
         own = Policy.of(policy).combined(Policy(alarms=alarms, unmeasured=unmeasured))
         stated = {"key": key, "ignore": ignore, "sealed": sealed, "version": version}
         spec = GateSpec(policy=own, name=name, reviewer=reviewer, timeout=timeout, judge=judge, stated=stated)

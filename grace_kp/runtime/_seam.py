@@ -181,32 +181,30 @@ class Action:
         self, kept: Mapping[str, Any], *, run: Any = None, arguments: Mapping[str, Any] | None = None
     ) -> Verdict:
         """Return the verdict about the call of a kept one as it is now; see `Verdict.from_dict`."""
-        call, place, level = self._restored(kept, arguments)
-        return drive(_deciding(run, [call], False, place, level))[0]
+        return drive(self._deciding_again(kept, run, arguments))[0]
 
     async def averdict(
         self, kept: Mapping[str, Any], *, run: Any = None, arguments: Mapping[str, Any] | None = None
     ) -> Verdict:
         """`verdict` without blocking the event loop."""
-        call, place, level = self._restored(kept, arguments)
-        return (await drive_async(_deciding(run, [call], False, place, level)))[0]
+        return (await drive_async(self._deciding_again(kept, run, arguments)))[0]
 
-    def _restored(
-        self, kept: Mapping[str, Any], arguments: Mapping[str, Any] | None
-    ) -> tuple[Call, Place, InterventionLevel]:
+    def _deciding_again(
+        self, kept: Mapping[str, Any], run: Any, arguments: Mapping[str, Any] | None
+    ) -> Steps[list[Verdict]]:
         try:
             if kept["version"] != _VERSION or kept["action"] != self.name:
                 raise GateError(f"the kept verdict is about {brief(kept['action'])}, not about {self.name}")
             if arguments is None and kept.get("sealed"):
                 raise GateError(f"{', '.join(kept['sealed'])} is sealed; pass the arguments of the call")
             call = Call(self, kept["arguments"] if arguments is None else arguments)
-            place = Place(**kept["place"])
             # Where the decision cannot be found any more, a new one is not milder.
-            return call, place, InterventionLevel(kept.get("level") or "confirm")
+            place, level = Place(**kept["place"]), InterventionLevel(kept.get("level") or "confirm")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, GateError):
                 raise
             raise GateError("this is no verdict that to_dict returned") from error
+        return _deciding(run, [call], False, place, level)
 
     def case(self, call: Call, place: Place, run: Run | None, wait: bool | None, snapshot: list[Any]) -> GatedCall:
         """Return a call as the engine takes it."""
@@ -426,24 +424,19 @@ def _deciding(
     cases, places = [], []
     for call in calls:
         place = at or _place_of(call, live, run)
-        same = place, call.action.name, json.dumps(call.arguments, sort_keys=True)
-        equal[same] += 1
-        place = place if at else replace(place, number=equal[same])
+        if at is None:
+            same = place, call.action.name, json.dumps(call.arguments, sort_keys=True)
+            equal[same] += 1
+            place = replace(place, number=equal[same])
         places.append(place)
         case = call.action.case(call, place, run, wait, snapshot)
         case.at_least = at_least
         cases.append(case)
-    return _verdicts(live, calls, cases, places)
-
-
-def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: list[Place]) -> Steps[list[Verdict]]:
-    stated = [{"version": _VERSION, "place": place.to_dict()} for place in places]
-    verdicts = yield from decide_all(cases, stated)
+    verdicts = yield from decide_all(cases, [{"version": _VERSION, "place": place.to_dict()} for place in places])
+    if live is not None and live.claims is None:
+        live.claims = set()
     for verdict, call, place in zip(verdicts, calls, places, strict=True):
-        claims = getattr(live, "claims", None)
-        if claims is None and live is not None:
-            live.claims = claims = set()
-        verdict._claims = set() if claims is None else claims
+        verdict._claims = verdict._claims if live is None else live.claims
         verdict._failed = call.action.failed
         verdict._again = lambda call=call, place=place, level=verdict.level: drive(
             _deciding(live, [call], False, place, level)
