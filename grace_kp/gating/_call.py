@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_PART = 200
 """Characters of an id that people are shown."""
+MAX_BITS = 14_000
+"""Bits of a whole number that Python writes as text."""
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -50,8 +52,8 @@ def json_copy(value: object, place: str = "arguments") -> Any:
         GateError: it holds something else, is too deep, or a key is not a string; the message names the place.
     """
     if type(value) in _PLAIN:
-        if type(value) is float and value - value != 0:
-            raise GateError(f"{place} is {value}, which JSON cannot hold")
+        if (type(value) is float and value - value != 0) or (type(value) is int and value.bit_length() > MAX_BITS):
+            raise GateError(f"{place} is a number that JSON cannot hold")
         return value
     try:
         if isinstance(value, Mapping):
@@ -199,16 +201,21 @@ def removes_argument(schema: Mapping[str, Any], name: str) -> bool:
     return each is not None and name not in (schema.get("required") or ()) and not _takes_null(each)
 
 
-def edit_problem(schema: Mapping[str, Any], action: str, before: Mapping[str, Any]) -> Callable[[Any], str]:
-    """Return a check of edited arguments against the schema, which returns the problem; empty where there is none."""
+def edit_problem(
+    schema: Mapping[str, Any], action: str, before: Mapping[str, Any], sealed: Sequence[str] = ()
+) -> Callable[[Any], str]:
+    """Return a check of edited arguments against the schema, which returns the problem without sealed values; empty where there is none."""
 
     def check(arguments: Mapping[str, Any]) -> str:
-        changed = {name: value for name, value in arguments.items() if name not in before or before[name] != value}
-        if not changed or not schema:
-            return ""
         try:
-            fitted_edit(editable_schema(schema), encode(changed)[0], action=action)
-        except (ValueError, ImportError) as error:
+            json_copy(arguments)
+            # Compared as text, because 1 equals True in Python.
+            texts = {name: json.dumps(value) for name, value in before.items()}
+            changed = {name: value for name, value in arguments.items() if texts.get(name) != json.dumps(value)}
+            if not changed or not schema:
+                return ""
+            fitted_edit(editable_schema(schema), encode(changed)[0], action=action, hidden=sealed)
+        except (ValueError, ImportError, GateError) as error:
             return str(error)
         return ""
 

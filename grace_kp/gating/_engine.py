@@ -225,7 +225,8 @@ def _require(case: GatedCall, answer: Any) -> Any:
     if not isinstance(answer, Failed):
         return answer
     case.entry.fields["error"] = error_text(answer.error)
-    message = f"{case.action} was not run, because the decision about it cannot be kept: {error_text(answer.error)}"
+    why = redacted_error(answer.error)  # a model reads it
+    message = f"{case.action} was not run, because the decision about it cannot be kept: {why}"
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, None)
 
 
@@ -294,11 +295,15 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
                 answer = yield Ask(replace(asked, problem=OTHER_CALL), reviewer)
             case.entry.add_wait((time.perf_counter() - started) * 1e3)
         response = _response(case, request, answer, reviewer)
-        yield from _keep_answer(case, response)
         if response.action is InterventionAction.MODIFY and not response.modified:
             message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
             raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
-        consent = unseen_problem(asked, response) or _consent_from(case, request, response)
+        consent: Consent | str | None = unseen_problem(asked, response)
+        if not consent and response.action is InterventionAction.MODIFY:
+            consent = _consent_from(case, request, response)
+        if not isinstance(consent, str) or not consent:  # only an answer that counts is kept
+            response = yield from _keep_answer(case, response)
+            consent = _consent_from(case, request, response)
         if not isinstance(consent, str):
             return consent
         case.entry.fields["problem"] = problem = consent
@@ -306,18 +311,22 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
     raise _unusable(case, str(case.entry.fields.get("problem")), request)
 
 
-def _keep_answer(case: GatedCall, response: InterventionResponse) -> Steps[None]:
-    """Keep an answer with the decision about a call that may be decided on again, so that nobody is asked twice."""
+def _keep_answer(case: GatedCall, response: InterventionResponse) -> Steps[InterventionResponse]:
+    """Keep an answer with the decision about a call that may be decided on again; return the answer that was kept first."""
     program, entry = case.program, case.ledger_entry
     if not isinstance(program, StandingCall) or program.answer is not None or not isinstance(entry, LedgerEntry):
-        return
+        return response
     if response.timeout_reached or response.action is InterventionAction.RETRY:
-        return
+        return response
     sealed = () if case.terms is None else case.terms.sealed
-    if sealed and not {*(response.modified or ())}.isdisjoint(sealed):
-        return  # the ledger is not encrypted
-    if (kept := answer_to_keep(response)) is not None:
-        _require(case, (yield Work(lambda: entry.answer(kept), writes=True)))
+    kept = answer_to_keep(response)
+    if kept is None or (sealed and not {*(response.modified or ())}.isdisjoint(sealed)):
+        return response  # the ledger is not encrypted
+    first = _require(case, (yield Work(lambda: entry.answer(kept), writes=True)))
+    if first != kept and (earlier := response_of(first)) is not None:  # somebody else was asked at the same time
+        case.entry.state_answer(earlier)
+        return earlier
+    return response
 
 
 def _filed_answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Consent | None]:
@@ -492,6 +501,10 @@ class FunctionCall(Execution):
         left_out = {self._case.hidden, *self._case.injected}
         return {name: value for name, value in self.consent.bound.arguments.items() if name not in left_out}
 
+    def result_to_keep(self, result: object) -> tuple[object, bool]:
+        sealed = self._case.terms is not None and bool(self._case.terms.sealed)
+        return result, not sealed or isinstance(self.ledger_entry, Inquiry)  # a result may repeat what is sealed
+
     def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
         if isinstance(outcome, Returned) and self._case.returned is not None:
             self._case.returned(self._case, self.consent.bound, outcome.value)
@@ -513,7 +526,7 @@ def execution(call: Execution) -> Steps[Outcome]:
     if ledger_entry is not None:
         earlier = yield from _claim(call, ledger_entry)
         if isinstance(earlier, Failed):
-            why = error_text(earlier.error)
+            why = redacted_error(earlier.error)
             entry.state(CANCELLED, error=why)
             message = f"{call.action} was not run, because the claim could not be recorded: {why}"
             if isinstance(earlier.error, ApprovalError):

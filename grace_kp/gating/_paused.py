@@ -16,6 +16,7 @@ from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
 from grace_kp.gating._call import StandingCall
 from grace_kp.gating._case import ProgramAnswer, consent_to_changes
+from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drivers import Ask, Work
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, perform, state_approval, wait_for_decision
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
@@ -124,7 +125,7 @@ class PausedInquiry(Inquiry):
             changes = {
                 name: value
                 for name, value in (answer.modified or {}).items()
-                if name not in shown or (value is not shown[name] and value != plain(view(shown[name]).root))
+                if name not in shown or _is_other(value, shown[name])
             }
             problem = self.problem_with(changes)
         return problem or self._decide(answer, digest, changes)
@@ -192,7 +193,7 @@ class PausedInquiry(Inquiry):
     def record_done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action returned."""
         super().record_done(result, keep=keep)
-        self._entry.record_done(result, keep=keep)
+        self._entry.record_done(result, keep=keep and not self._terms.sealed)  # the ledger is not encrypted
 
     def record_failure(self, error: BaseException) -> None:
         """Record that the action raised."""
@@ -244,6 +245,14 @@ class StandingInquiry(PausedInquiry):
             reviewer=response.reviewer,
         )
         return self.take(self.question_now(request), self.approval.digest, answer)
+
+
+def _is_other(value: object, shown: object) -> bool:
+    """Return whether an answer changes an argument; 1 and True are different values."""
+    try:
+        return value is not shown and digest_of({"": value}) != digest_of({"": plain(view(shown).root)})
+    except NotCheckable:
+        return True
 
 
 def _votes(approval: Approval) -> str:

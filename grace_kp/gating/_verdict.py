@@ -22,7 +22,7 @@ from grace_kp.errors import (
     GateError,
 )
 from grace_kp.gating._call import json_copy
-from grace_kp.gating._case import Consent
+from grace_kp.gating._case import Consent, consent_to_changes
 from grace_kp.gating._drivers import Failed, RunAction, Work, attempt, drive, drive_async, until_action
 from grace_kp.gating._engine import FunctionCall, consent_to, decide_first, execution
 from grace_kp.gating._inquiry import Inquiry
@@ -40,7 +40,7 @@ from grace_kp.gating._outcome import (
 from grace_kp.gating._paused import StandingInquiry
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import reported_failure
-from grace_kp.trace import error_text
+from grace_kp.trace import error_text, redacted_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -255,9 +255,17 @@ class Verdict:
         request = self.error.request if isinstance(self.error, ActionPending) else None
         if isinstance(entry, StandingInquiry):
             deciding = yield Work(lambda: entry.decide_by(response, request), writes=True)
-            return error_text(deciding.error) if isinstance(deciding, Failed) else deciding
+            return redacted_error(deciding.error) if isinstance(deciding, Failed) else deciding
         from grace_kp.gating._request import answer_to_keep
 
+        if case.policy.groups or (case.policy.quorum or 1) > 1:
+            return "the policy names a group or a quorum, which only an inbox checks"
+        if response.action is InterventionAction.MODIFY:
+            consent = (
+                consent_to_changes(case, response.modified or {}, "") if response.modified else "it changes no argument"
+            )
+            if isinstance(consent, str):
+                return f"the answer cannot be used: {consent}"
         kept = answer_to_keep(response)
         if kept is None or not isinstance(entry, LedgerEntry):
             return "the answer holds arguments that are not JSON"
@@ -267,7 +275,9 @@ class Verdict:
         if response.action is InterventionAction.RETRY:
             return ""  # it is asked again
         settled = yield Work(lambda: entry.answer(kept), writes=True)
-        return error_text(settled.error) if isinstance(settled, Failed) else ""
+        if isinstance(settled, Failed):
+            return redacted_error(settled.error)
+        return "" if settled == kept else "another answer came first"
 
 
 def _arguments_of(consent: Consent) -> dict[str, Any]:
@@ -417,12 +427,13 @@ def decide_all(cases: Sequence[GatedCall], stated: Sequence[dict[str, Any]]) -> 
 
 def _decide(case: GatedCall, stated: dict[str, Any]) -> Steps[Verdict]:
     consent = yield from attempt(consent_to(case))
-    if isinstance(consent, Consent) and consent.bound is not None:
-        earlier = yield Work(lambda: _earlier_run(case))
-        if isinstance(earlier, Failed):
-            consent = earlier.error
-        elif earlier is not None:
-            return _ran_before(case, stated, earlier)
+    earlier = yield Work(
+        lambda: _earlier_run(case)
+    )  # also of a call that may not run now: no message denies that it ran
+    if isinstance(earlier, Failed):
+        consent = earlier.error if isinstance(consent, Consent) else consent
+    elif earlier is not None:
+        return _ran_before(case, stated, earlier)
     verdict = Verdict(case, stated)
     if isinstance(consent, Consent):
         verdict._consent = consent

@@ -226,7 +226,7 @@ class Action:
             action=self.name,
             signature=signature,
             bound=signature.bind(**call.arguments),
-            check=edit_problem(self.schema, self.name, call.arguments),
+            check=edit_problem(self.schema, self.name, call.arguments, self.terms.sealed),
             removes=lambda name: removes_argument(self.schema, name),
             policy=policy,
             scope=scope,

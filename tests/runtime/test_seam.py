@@ -162,6 +162,86 @@ def test_an_answer_obeys_the_rules_of_the_inbox():
     assert misfit.answer(gk.InterventionResponse("proceed", reviewer="di")).runs
 
 
+@pytest.mark.parametrize(
+    ("before", "edit"),
+    [({"amount": 1}, {"amount": True}), ({"amount": 1}, {"amount": {2}}), ({"amount": 1, "memo": "x"}, {"memo": [9]})],
+)
+@pytest.mark.parametrize("reviewer", [None, gk.InboxReviewer()], ids=["framework", "inbox"])
+def test_an_edit_that_does_not_fit_settles_nothing(before, edit, reviewer):
+    """Also where Python finds the values equal; the next answer counts."""
+    action = pay_action(make_grace(reviewer=reviewer), sealed=["memo"] if reviewer is None else ())
+    verdict = action.decide({"to": "ana", **before}, call_id=("s", "c"), wait=False)
+    misfit = verdict.answer(gk.InterventionResponse("modify", modified=edit, reviewer="cy"))
+    assert misfit.waits
+    assert misfit.problem
+    assert reviewer is not None or "[9]" not in misfit.problem
+    assert misfit.answer(gk.InterventionResponse("proceed")).arguments == {"to": "ana", **before}
+
+
+def test_only_an_answer_that_counts_is_kept(desk):
+    """Neither one to hidden contents nor a misfit edit; of two answers at once, the first."""
+    answers = iter(["proceed", "cancel"])
+
+    class Wire:
+        stores = staticmethod(lambda text: False)
+
+        def review(self, request):
+            return gk.InterventionResponse(next(answers), reviewer="bo")
+
+    action = pay_action(desk.open(reviewer=Wire()))
+    call = {**CALL, "memo": f"sk-proj-{'Ab1' * 16}"}
+    assert [action.decide(call, call_id=("s", "c")).outcome for _ in range(2)] == ["rejected"] * 2
+    edits = iter([{"amount": "ten"}, {"amount": 9}])
+    action = pay_action(desk.open(reviewer=lambda request: gk.InterventionResponse("modify", modified=next(edits))))
+    verdict = action.decide(CALL, call_id=("s", "d"))
+    assert verdict.run(lambda arguments: arguments["amount"]) == 9
+    assert action.decide(CALL, call_id=("s", "d")).outcome == "ran_before"
+
+    def twice(request):
+        answer = "proceed" if asked else "cancel"
+        asked.append(1)
+        if len(asked) == 1:
+            verdicts.append(action.decide(CALL, call_id=("s", "e")))  # another caller is asked meanwhile
+        return gk.InterventionResponse(answer)
+
+    asked, verdicts = [], []
+    action = pay_action(desk.open(reviewer=twice))
+    verdicts.append(action.decide(CALL, call_id=("s", "e")))
+    assert [each.outcome for each in verdicts] == ["approved"] * 2
+
+
+@pytest.mark.parametrize("stated", [{"group": "finance"}, {"quorum": 2}])
+def test_only_an_inbox_counts_people(stated):
+    action = pay_action(make_grace(reviewer=None), gk.Policy(floor="confirm", **stated))
+    answered = action.decide(CALL, call_id="c", wait=False).answer(gk.InterventionResponse("proceed"))
+    assert (answered.waits, "inbox" in answered.problem) == (True, True)
+
+
+def test_the_first_answer_counts():
+    action = pay_action(make_grace(reviewer=None))
+    first, second = (action.decide(CALL, call_id=("s", "c"), wait=False) for _ in range(2))
+    assert first.answer(gk.InterventionResponse("cancel")).outcome == "rejected"
+    later = second.answer(gk.InterventionResponse("proceed"))
+    assert (later.outcome, "first" in later.problem) == ("rejected", True)
+
+
+@pytest.mark.parametrize("then", ["refused", "denied"])
+def test_no_message_denies_that_a_call_ran(desk, then):
+    """Neither after a refusal of an equal call nor under a policy that forbids it by now."""
+    grace = desk.open()
+    action, run = pay_action(grace), run_of(grace)
+    calls = [gk.Call(action, CALL, id=(1, f"c{n}")) for n in range(2)]
+    first, second = run.decide(calls, wait=False)
+    grace.approvals.approve(first.approval.id, by="bo")
+    if then == "refused":
+        grace.approvals.reject(second.approval.id, by="bo")
+    run.decide(calls, wait=False)[0].run(lambda arguments: "paid")
+    if then == "denied":
+        calls = [gk.Call(pay_action(grace, "deny"), CALL, id=(1, f"c{n}")) for n in range(2)]
+    ran, other = run.decide(calls, wait=False)
+    assert (ran.outcome, other.runs) == ("ran_before", False)
+
+
 PLACES = {
     "framework": ("f2", "s1", 1, "c1"),
     "session": ("f1", "s2", 1, "c1"),
@@ -390,7 +470,7 @@ def test_a_kept_verdict_entitles_to_nothing(desk):
     assert gk.Verdict.from_dict(kept, milder).waits
 
 
-def test_sealed_and_ignored_arguments(desk, monkeypatch):
+def test_sealed_and_ignored_arguments(desk, monkeypatch, tmp_path):
     """Sealed ones are in no kept verdict and in no step; ignored ones may differ."""
     monkeypatch.setenv("GRACE_KP_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
     grace = desk.open()
@@ -410,14 +490,16 @@ def test_sealed_and_ignored_arguments(desk, monkeypatch):
     claim.done("paid for rent 4711")
     run.close()
     trace = json.dumps(run.trace.to_dict())
+    grace.close()
     assert claim.started
     assert "4711" not in trace
     assert "u2" not in trace
+    assert all(b"4711" not in each.read_bytes() for each in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"a": {1: 2}}, {"a": float("nan")}, {"a": {1, 2}}, {"a": b"x"}, [("a", 1)], {"a": [object()]}],
+    [{"a": {1: 2}}, {"a": float("nan")}, {"a": {1, 2}}, {"a": b"x"}, [("a", 1)], {"a": [object()]}, {"a": 10**5000}],
 )
 def test_misuse_raises(arguments):
     action = pay_action(make_grace())
@@ -458,7 +540,7 @@ def test_a_store_that_fails_lets_nothing_run(desk):
         lasting = True
 
         def action(self, key):
-            raise gk.StoreError("locked")
+            raise gk.StoreError("locked, api_key=sk-proj-" + "Ab1" * 16)
 
         put_action = action
 
@@ -467,6 +549,7 @@ def test_a_store_that_fails_lets_nothing_run(desk):
     assert (claim.started, "could not be recorded" in claim.message) == (False, True)
     refused = action.decide(CALL, call_id=("s1", "c2"))
     assert (refused.outcome, "cannot be kept" in refused.message) == ("not_asked", True)
+    assert "Ab1" not in claim.message + refused.message
 
 
 @pytest.mark.parametrize("way", ["run", "begin"])
