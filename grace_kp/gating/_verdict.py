@@ -495,9 +495,6 @@ def _outcome_of(error: Exception) -> str:
         return "timed_out"
     if isinstance(error, ActionRedirected):
         return "answered"
-    return "rejected" if isinstance(error, ActionCancelled) and _is_answer(error.response) else "not_asked"
-
-
-def _is_answer(response: InterventionResponse | None) -> bool:
-    """Return whether a reviewer gave the response, and not the gate in its place."""
-    return response is not None and response.reviewer is not None
+    response = error.response if isinstance(error, ActionCancelled) else None
+    # Without a reviewer the gate gave the response in its place.
+    return "not_asked" if response is None or response.reviewer is None else "rejected"

@@ -338,14 +338,7 @@ class Run:
 
     @shielded
     def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: object = None) -> None:
-        """State how the run ended. Arguments that are None change nothing.
-
-        Args:
-            confidence: the run's own confidence, 0 to 1; it replaces the computed one. Any other value is ignored and logged once: a
-                model's slip must not break the agent.
-            success: whether the run succeeded; by default, it did if its root returned.
-            result: the result of the run; by default, the value that its root returned.
-        """
+        """State how the run ended; see `Grace.outcome`."""
         if not self.open:
             note("outcome", "set after the run had ended")
             return
@@ -373,11 +366,7 @@ class Run:
         Stored under `grace` in the trace, without secrets: at most 50 tags and 50 metadata keys. A tag, user, session or key keeps
         200 characters. A nested run belongs to the user and the session of the run around it unless it states its own.
 
-        Args:
-            tags: strings such as "beta" or "nightly".
-            user: who the run is for, as an id; None leaves it as it is.
-            session: the conversation or job that the run is part of; None leaves it as it is.
-            metadata: any JSON values by name.
+        For the arguments see `Grace.update`; None leaves what was stated before.
         """
         if not self.open:
             note("update", "called after the run had ended")

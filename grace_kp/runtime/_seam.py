@@ -333,9 +333,10 @@ class ActionScope(Scope):
     def evidence(self) -> RunEvidence:
         """Return the evidence of the run as of the first call of the turn."""
         if not self._snapshot:
-            self._snapshot[:] = super().evidence(), self._steps, self._lost, self._has_others
-        evidence, self._steps, self._lost, self._has_others = self._snapshot
-        return cast("RunEvidence", evidence)
+            super().evidence()
+            self._snapshot.append(self._survey)
+        self._survey = self._snapshot[0]
+        return cast("RunEvidence", self._survey.evidence)
 
     def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
         """Return why evidence is missing; nothing for a call outside of any run, about which nothing was measured."""
