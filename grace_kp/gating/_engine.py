@@ -27,7 +27,7 @@ from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
 from grace_kp.gating._drivers import attempt as attempted
 from grace_kp.gating._inquiry import Inquiry, response_from
-from grace_kp.gating._ledger import EarlierRun, LedgerEntry
+from grace_kp.gating._ledger import DECIDED, DONE, FAILED, RUNNING, EarlierRun, LedgerEntry
 from grace_kp.gating._outcome import (
     CANCELLED,
     DENIED,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 OTHER_CALL = "the earlier answer belongs to another call; decide about this one"
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
-DECIDED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")
+STATED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")
 """Fields of an entry that state its decision, besides the facts."""
 MAX_WORDS = 1_000_000
 """Characters of a reviewer's words that reach the agent."""
@@ -431,7 +431,7 @@ def _find_held_error(case: GatedCall, refusal: HeldRefusal | None) -> Exception 
             return None
     except NotCheckable:
         return None  # it is refused where a person would have to be asked about it
-    stated = {name: refusal.entry[name] for name in (*DECIDED, *FACTS) if name in refusal.entry}
+    stated = {name: refusal.entry[name] for name in (*STATED, *FACTS) if name in refusal.entry}
     problem = "an earlier refusal holds: nothing else was recorded in the run since then"
     if case.program is not None:
         problem = "an earlier refusal of the same call holds in this run"
@@ -589,22 +589,20 @@ def _claim(call: Execution, entry: AtMostOnce) -> Steps[EarlierRun | Failed | No
 
 def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, bool]) -> None:
     if isinstance(outcome, Returned):
-        result, keep = kept
-        entry.record_done(result, keep=keep)
+        entry.record(DONE, kept[0], keep=kept[1])
     elif HOST.pauses(outcome.error):
-        entry.release()
+        entry.record(DECIDED)
     elif HOST.hands_off(outcome.error):
-        entry.record_done()
-    elif isinstance(outcome.error, Exception):
-        entry.record_failure(outcome.error)
+        entry.record(DONE)
     else:  # after a cancellation or an exit the outcome of the action is unknown
-        entry.record_unknown(outcome.error)
+        state = FAILED if isinstance(outcome.error, Exception) else RUNNING
+        entry.record(state, error=type(outcome.error).__name__)
 
 
 def _take_back(call: Execution) -> Steps[None]:
     """Release the claim. If that fails, the action counts as begun and never runs again."""
-    if call.ledger_entry is not None:
-        released = yield Work(call.ledger_entry.release, call.ledger_entry.blocks, writes=True)
+    if (entry := call.ledger_entry) is not None:
+        released = yield Work(lambda: entry.record(DECIDED), entry.blocks, writes=True)
         if isinstance(released, Failed):
             call.entry.state_ledger_error(released.error)
 

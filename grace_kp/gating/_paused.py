@@ -19,7 +19,7 @@ from grace_kp.gating._case import ProgramAnswer, consent_to_changes
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drivers import Ask, Work
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, perform, state_approval, wait_for_decision
-from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
+from grace_kp.gating._ledger import DECIDED, EarlierRun, LedgerEntry, SharedEntry
 from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
@@ -176,29 +176,17 @@ class PausedInquiry(Inquiry):
         if earlier is not None:
             return earlier
         ran = self._entry.claim(again_after_failure=again_after_failure)
-        if ran is None:
-            return None
-        # A process without the inbox has run the action.
-        if ran.state == DONE:
-            super().record_done(ran.result, keep=ran.has_result)
-        else:
-            self._settle("failed" if ran.state == FAILED else "unknown", error=ran.error)
+        if ran is not None:  # a process without the inbox has run the action
+            super().record(ran.state, ran.result, keep=ran.has_result, error=ran.error)
         return ran
 
-    def release(self) -> None:
-        """Record that the action did not run after all."""
-        self._entry.release()
-        super().release()
-
-    def record_done(self, result: object = None, *, keep: bool = False) -> None:
-        """Record that the action returned."""
-        super().record_done(result, keep=keep)
-        self._entry.record_done(result, keep=keep and not self._terms.sealed)  # the ledger is not encrypted
-
-    def record_failure(self, error: BaseException) -> None:
-        """Record that the action raised."""
-        super().record_failure(error)
-        self._entry.record_failure(error)
+    def record(self, state: str, result: object = None, *, keep: bool = False, error: str = "") -> None:
+        """Record the end of the action in the ledger, too. There its release comes first, because the approval is claimed first."""
+        if state == DECIDED:
+            self._entry.record(state)
+        super().record(state, result, keep=keep, error=error)
+        if state != DECIDED:
+            self._entry.record(state, result, keep=keep and not self._terms.sealed, error=error)  # it is not encrypted
 
 
 class StandingInquiry(PausedInquiry):
