@@ -443,7 +443,8 @@ def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: 
         claims = getattr(live, "claims", None)
         if claims is None and live is not None:
             live.claims = claims = set()
-        verdict._claims = set() if claims is None else claims
+        if claims is not None:
+            verdict._claims, verdict._is_open = claims, lambda: bool(live.open)
         verdict._failed = call.action.failed
         verdict._again = lambda call=call, place=place, level=verdict.level: drive(
             _deciding(live, [call], False, place, level)
