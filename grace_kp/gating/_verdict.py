@@ -82,6 +82,8 @@ class Verdict:
         self._consent: Consent | None = None
         self._claims: set[Claim] = set()
         """The open claims of the run, which end with it."""
+        self._is_open: Callable[[], bool] = lambda: True
+        """Whether the run goes on, so that its end will see a claim."""
         self._failed: Callable[[Any], object] | None = None
         self._again: Callable[[], Verdict] | None = None
         self.outcome = "not_asked"
@@ -205,15 +207,11 @@ class Verdict:
         Raises:
             GateError: the verdict does not let the call run.
         """
-        claim = Claim(self, self._execution(arguments))
-        claim._take(drive(until_action(claim._engine)))
-        return claim
+        return drive(Claim(self, self._execution(arguments))._begin())
 
     async def abegin(self, arguments: Mapping[str, Any] | None = None) -> Claim:
         """`begin` without blocking the event loop."""
-        claim = Claim(self, self._execution(arguments))
-        claim._take(await drive_async(until_action(claim._engine)))
-        return claim
+        return await drive_async(Claim(self, self._execution(arguments))._begin())
 
     def _execution(self, arguments: Mapping[str, Any] | None) -> CallExecution:
         if self._consent is None or not self.runs:
@@ -251,6 +249,9 @@ class Verdict:
             raise GateError(f"the call of {self.action} does not wait for an answer: it is {self.outcome}")
         if response.timeout_reached:
             raise GateError("an answer with timeout_reached is none; let the request expire, or cancel")
+        is_edit = response.action is InterventionAction.MODIFY
+        if is_edit and not response.modified:
+            return "the answer modifies the call without giving arguments"
         case, entry = self._case, self._case.ledger_entry
         request = self.error.request if isinstance(self.error, ActionPending) else None
         if isinstance(entry, StandingInquiry):
@@ -260,12 +261,8 @@ class Verdict:
 
         if case.policy.groups or (case.policy.quorum or 1) > 1:
             return "the policy names a group or a quorum, which only an inbox checks"
-        if response.action is InterventionAction.MODIFY:
-            consent = (
-                consent_to_changes(case, response.modified or {}, "") if response.modified else "it changes no argument"
-            )
-            if isinstance(consent, str):
-                return f"the answer cannot be used: {consent}"
+        if is_edit and isinstance(misfit := consent_to_changes(case, response.modified or {}, ""), str):
+            return misfit
         kept = answer_to_keep(response)
         if kept is None or not isinstance(entry, LedgerEntry):
             return "the answer holds arguments that are not JSON"
@@ -337,6 +334,14 @@ class Claim:
         self.message = ""
         self.error: Exception | None = None
         self.key = idempotency_key_of(call.operation)
+
+    def _begin(self) -> Steps[Claim]:
+        self._take((yield from until_action(self._engine)))
+        if self.started and not self._verdict._is_open():  # its end may not have seen the claim
+            self._call.was_started = self.started = False
+            yield from attempt(self._ending(Raised(NotStarted("its run has ended"))))
+            self._take(NotRun(f"{self._verdict.action} was not run: its run has ended"))
+        return self
 
     def _take(self, outcome: Outcome | RunAction) -> None:
         if isinstance(outcome, RunAction):
@@ -476,7 +481,7 @@ def _state_refusal(case: GatedCall, verdict: Verdict, error: Exception) -> None:
         verdict.error.__cause__ = error
         case.entry.state("cancelled", error=error_text(error))
     if isinstance(error, ActionRedirected):
-        verdict.message = error.user_input
+        verdict.message = error.user_input or refusal_text(str(error))
     elif isinstance(error, ActionPending):
         case.entry.state("waiting")
         approval = verdict.approval

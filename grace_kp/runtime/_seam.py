@@ -437,7 +437,8 @@ def _deciding(
     if live is not None and live.claims is None:
         live.claims = set()
     for verdict, call, place in zip(verdicts, calls, places, strict=True):
-        verdict._claims = verdict._claims if live is None else live.claims
+        if live is not None:
+            verdict._claims, verdict._is_open = live.claims, lambda: bool(live.open)
         verdict._failed = call.action.failed
         verdict._again = lambda call=call, place=place, level=verdict.level: drive(
             _deciding(live, [call], False, place, level)

@@ -81,6 +81,7 @@ def answering(action, **fields):
         ),
         (answering("skip"), "confirm", "skipped", None, "`pay` was skipped by the reviewer"),
         (answering("input", user_input="ask Cy"), "confirm", "answered", gk.ActionRedirected, "ask Cy"),
+        (answering("input"), "confirm", "answered", gk.ActionRedirected, "bo answered"),
         (answering("cancel", timeout_reached=True), "confirm", "timed_out", gk.ActionTimedOut, "no answer arrived"),
         (None, "confirm", "not_asked", gk.ActionCancelled, "no reviewer is available"),
         (lambda request: 1 / 0, "confirm", "not_asked", gk.ActionCancelled, "ZeroDivisionError"),
@@ -164,7 +165,12 @@ def test_an_answer_obeys_the_rules_of_the_inbox():
 
 @pytest.mark.parametrize(
     ("before", "edit"),
-    [({"amount": 1}, {"amount": True}), ({"amount": 1}, {"amount": {2}}), ({"amount": 1, "memo": "x"}, {"memo": [9]})],
+    [
+        ({"amount": 1}, {}),
+        ({"amount": 1}, {"amount": True}),
+        ({"amount": 1}, {"amount": {2}}),
+        ({"amount": 1, "memo": "x"}, {"memo": [9]}),
+    ],
 )
 @pytest.mark.parametrize("reviewer", [None, gk.InboxReviewer()], ids=["framework", "inbox"])
 def test_an_edit_that_does_not_fit_settles_nothing(before, edit, reviewer):
@@ -398,6 +404,19 @@ def test_a_claim_that_a_live_run_leaves_open_is_unknown(desk, end):
     assert grace.approvals.get(verdict.approval.id).state == gk.ApprovalState.UNKNOWN
     with pytest.raises(gk.GateError, match="has ended"):
         claim.done()
+
+
+@pytest.mark.parametrize("way", ["live", "plain"])
+def test_nothing_begins_once_its_run_has_ended(desk, way):
+    """Nobody would end the claim. The call may begin in another run."""
+    grace = desk.open(reviewer=answering("proceed"))
+    action = pay_action(grace)
+    with run_of(grace) if way == "live" else grace.run("x", session="s1") as run:
+        verdict = action.decide(CALL, call_id=("f", "s1", 1, "c1"), run=run)
+    claim = verdict.begin(CALL)
+    assert (claim.started, "its run has ended" in claim.message, run.claims) == (False, True, set())
+    with run_of(grace) as other:
+        assert action.decide(CALL, call_id=("f", "s1", 1, "c1"), run=other).begin(CALL).started
 
 
 def test_calls_without_an_id_are_new_each_time():
