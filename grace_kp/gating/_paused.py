@@ -93,7 +93,9 @@ class PausedInquiry(Inquiry):
 
     def _new(self, request: InterventionRequest, decision: Decision) -> tuple[ApprovalRequest, dict[str, Any]]:
         new, unsealed = super()._new(request, decision)
-        own = json.dumps([self._inbox.domain, self._identity]) if new.key is None else new.key
+        # A key of the program is part of the identity of a framework's call, and must not join calls of different conversations.
+        joins = new.key is not None and self.program.interrupts
+        own = new.key if joins else json.dumps([self._inbox.domain, self._identity])
         note = {**new.note, **self.program.whereabouts()}
         return replace(new, key=own, origin=self.program.origin, note=note), unsealed
 
@@ -210,28 +212,18 @@ class StandingInquiry(PausedInquiry):
             arguments, covered = {**arguments, **gone}, {**covered, **gone}
         return arguments, problems, covered
 
-    def _new(self, request: Any, decision: Any) -> Any:
-        new, unsealed = super()._new(request, decision)
-        # A key of the program is part of the identity, and must not join calls of different conversations.
-        return replace(new, key=json.dumps([self._inbox.domain, self._identity])), unsealed
-
     def decide_by(self, response: InterventionResponse, request: Any) -> str:
         """Decide by an answer that came through the framework; return why it cannot be used, empty where it can."""
         self.read()
         requests, origin = self._inbox.requests, self.program.origin
-        verb = {InterventionAction.SKIP: requests.skip, InterventionAction.RETRY: requests.retry}.get(
-            InterventionAction(response.action)
-        )
-        if verb is not None and self.approval.state.value == "pending":
+        verbs: Any = {InterventionAction.SKIP: requests.skip, InterventionAction.RETRY: requests.retry}
+        verb = verbs.get(response.action)
+        if verb is not None and self.approval.state is ApprovalState.PENDING:
             actor = Actor.here((response.reviewer or origin)[:200], channel=origin)
             self._approval = verb(self.id, by=actor, note=response.user_input or "")
             return ""
-        answer = ProgramAnswer(
-            response.action,
-            user_input=response.user_input,
-            modified=response.modified,
-            reviewer=response.reviewer,
-        )
+        words, changes = response.user_input, response.modified
+        answer = ProgramAnswer(response.action, user_input=words, modified=changes, reviewer=response.reviewer)
         return self.take(self.question_now(request), self.approval.digest, answer)
 
 

@@ -186,17 +186,14 @@ class Verdict:
         if not self.runs:
             return self.unwrap()
         steps = execution(self._execution(None))
-        return raise_or_return(drive(steps, lambda consent: function(_arguments_of(consent))), self.action)
+        return raise_or_return(drive(steps, lambda _consent: function(self.arguments)), self.action)
 
     async def arun(self, function: Callable[[dict[str, Any]], Any]) -> Any:
         """`run` with a coroutine function."""
         if not self.runs:
             return self.unwrap()
-
-        async def run(consent: Consent) -> Any:
-            return await function(_arguments_of(consent))
-
-        return raise_or_return(await drive_async(execution(self._execution(None)), run), self.action)
+        steps = execution(self._execution(None))
+        return raise_or_return(await drive_async(steps, lambda _consent: function(self.arguments)), self.action)
 
     def begin(self, arguments: Mapping[str, Any] | None = None) -> Claim:
         """Claim the call before something else runs it, and return the claim, which says whether the call may start.
@@ -216,7 +213,7 @@ class Verdict:
     def _execution(self, arguments: Mapping[str, Any] | None) -> CallExecution:
         if self._consent is None or not self.runs:
             raise GateError(f"the call of {self.action} may not begin: it is {self.outcome}")
-        return CallExecution(self._case, self._consent, arguments, self._failed)
+        return CallExecution(self, self._consent, arguments)
 
     # Answers
 
@@ -277,23 +274,12 @@ class Verdict:
         return "" if settled == kept else "another answer came first"
 
 
-def _arguments_of(consent: Consent) -> dict[str, Any]:
-    assert consent.bound is not None  # noqa: S101
-    return json_copy(consent.bound.arguments)  # type: ignore[no-any-return]
-
-
 class CallExecution(FunctionCall):
     """The execution of a call that a framework runs."""
 
-    def __init__(
-        self,
-        case: GatedCall,
-        consent: Consent,
-        arguments: Mapping[str, Any] | None,
-        failed: Callable[[Any], object] | None,
-    ) -> None:
-        super().__init__(case, consent)
-        self._arguments, self._failed = arguments, failed
+    def __init__(self, verdict: Verdict, consent: Consent, arguments: Mapping[str, Any] | None) -> None:
+        super().__init__(verdict._case, consent)
+        self._arguments, self._failed = arguments, verdict._failed
         self.was_started = True
 
     def is_changed(self) -> bool:
@@ -338,7 +324,7 @@ class Claim:
     def _begin(self) -> Steps[Claim]:
         self._take((yield from until_action(self._engine)))
         if self.started and not self._verdict._is_open():  # its end may not have seen the claim
-            self._call.was_started = self.started = False
+            self.started = False
             yield from attempt(self._ending(Raised(NotStarted("its run has ended"))))
             self._take(NotRun(f"{self._verdict.action} was not run: its run has ended"))
         return self
@@ -370,7 +356,6 @@ class Claim:
 
     def release(self) -> None:
         """Report that the call did not start after all, so that it may be claimed again."""
-        self._call.was_started = False
         drive(self._ending(Raised(NotStarted(f"{self._verdict.action} was not started"))))
 
     async def adone(self, result: object = None) -> None:
@@ -387,7 +372,6 @@ class Claim:
 
     async def arelease(self) -> None:
         """`release` without blocking the event loop."""
-        self._call.was_started = False
         await drive_async(self._ending(Raised(NotStarted(f"{self._verdict.action} was not started"))))
 
     def _ending(self, outcome: Returned | Raised) -> Steps[object]:
@@ -395,6 +379,7 @@ class Claim:
             if not self._is_open:
                 raise GateError(f"the claim of {self._verdict.action} has ended, or was never begun")
             self._is_open = False
+        self._call.was_started = not (isinstance(outcome, Raised) and isinstance(outcome.error, NotStarted))
         self._verdict._claims.discard(self)
         return (yield from until_action(self._engine, outcome))
 
