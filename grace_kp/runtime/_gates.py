@@ -429,6 +429,20 @@ def _plain_path(path: str, case: GatedCall) -> str:
     return found[0] if found else "…" * bool(path)
 
 
+def held_policy(gates: Callable[[], Gates], spec: GateSpec) -> Callable[[str], Policy]:
+    """Return a function that returns the policy in force of an action; it computes the policy once for a runtime."""
+    held: tuple[PolicySet, Policy] | None = None
+
+    def policy_for(called: str) -> Policy:
+        nonlocal held
+        now = gates()
+        if held is None or held[0] is not now.policies:
+            held = now.policies, now.policy_for(called, spec)
+        return held[1]
+
+    return policy_for
+
+
 def gate_action(
     action: Callable[..., Any],
     gates: Callable[[], Gates],
@@ -438,14 +452,6 @@ def gate_action(
 ) -> Callable[..., Any]:
     """Return `action` behind a gate of the runtime that `gates` returns when the action is called."""
     Policy(timeout=spec.timeout)  # what cannot be used is an error now, not when the action is called
-    held: tuple[PolicySet, Policy] | None = None
-
-    def policy_for(called: str) -> Policy:
-        nonlocal held
-        now = gates()
-        if held is None or held[0] is not now.policies:
-            held = now.policies, now.policy_for(called, spec)
-        return held[1]
 
     @shielded
     def returned(case: GatedCall, bound: inspect.BoundArguments | None, result: object) -> None:
@@ -463,7 +469,7 @@ def gate_action(
     behind = GatedAction(
         action,
         name=spec.name,
-        policy_for=policy_for,
+        policy_for=held_policy(gates, spec),
         scope=lambda: Scope(gates(), spec),
         identity=spec.identity,
         stated=spec.stated,

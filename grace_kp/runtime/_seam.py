@@ -43,7 +43,7 @@ from grace_kp.gating import (
 )
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import current_run, nearest, root_of, shielded
-from grace_kp.runtime._gates import GateSpec, Scope
+from grace_kp.runtime._gates import GateSpec, Scope, held_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -123,7 +123,7 @@ class Action:
         terms = Terms.of(Action, json_signature(names), None, stated)
         self.terms = replace(terms, place=f"tool:{name}")
         self._names = names
-        self._held: tuple[object, Policy] | None = None
+        self._policy_for = held_policy(gates, spec)
 
     def __repr__(self) -> str:
         return f"Action({self.name!r})"
@@ -131,10 +131,7 @@ class Action:
     @property
     def policy(self) -> Policy:
         """The policy in force: its own combined with what the runtime's policies state for its name."""
-        gates = self._gates()
-        if self._held is None or self._held[0] is not gates.policies:
-            self._held = gates.policies, gates.policy_for(self.name, self._spec)
-        return self._held[1]
+        return self._policy_for(self.name)
 
     @property
     def gated(self) -> bool:
@@ -144,10 +141,8 @@ class Action:
     @property
     def reviewer(self) -> Reviewer | None:
         """Who is asked."""
-        policy = self.policy
-        if policy.reviewer is not None:
-            return policy.reviewer
-        return self._spec.reviewer if self._spec.reviewer is not None else self._gates().reviewer
+        stated = self.policy.reviewer, self._spec.reviewer, self._gates().reviewer
+        return next((each for each in stated if each is not None), None)
 
     @property
     def pauses(self) -> bool:
@@ -200,9 +195,9 @@ class Action:
             call = Call(self, kept["arguments"] if arguments is None else arguments)
             # Where the decision cannot be found any more, a new one is not milder.
             place, level = Place(**kept["place"]), InterventionLevel(kept.get("level") or "confirm")
+        except GateError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, GateError):
-                raise
             raise GateError("this is no verdict that to_dict returned") from error
         return _deciding(run, [call], False, place, level)
 
