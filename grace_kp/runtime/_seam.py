@@ -189,7 +189,7 @@ class Action:
     ) -> Verdict:
         """`verdict` without blocking the event loop."""
         call, place, level = self._restored(kept, arguments)
-        return (await drive_async(_deciding(run, [call], False, place, level)))[0]
+        return (await adecide_calls(run, [call], False, place, level))[0]
 
     def _restored(
         self, kept: Mapping[str, Any], arguments: Mapping[str, Any] | None
@@ -201,6 +201,7 @@ class Action:
                 raise GateError(f"{', '.join(kept['sealed'])} is sealed; pass the arguments of the call")
             call = Call(self, kept["arguments"] if arguments is None else arguments)
             place = Place(**kept["place"])
+            hash(place)  # of strings and numbers
             # Where the decision cannot be found any more, a new one is not milder.
             return call, place, InterventionLevel(kept.get("level") or "confirm")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -220,7 +221,7 @@ class Action:
                 stated = self.terms.key.key(gates.recorder.domain, self.name, values)
             except ValueError as error:
                 problem = ActionCancelled(f"{self.name} was not run: {error}")
-        key = place.key(self.name, digest, stated)
+        key = place.key(gates.recorder.domain, self.name, digest, stated)
         signature = json_signature([*self._names, *call.arguments])
         scope = ActionScope(gates, self._spec, run, (self.name, digest), snapshot)
         entry_id = LedgerEntry(gates.in_memory, key).id
@@ -375,6 +376,9 @@ def _refusals_of(run: Run) -> dict[Any, HeldRefusal]:
         root.refusals = messages, found
     elif root.refusals[0] != messages:
         root.refusals = messages, {}
+    if run is not root and run.refusals is None and run.id and run.earlier is not None:
+        run.refusals = ()  # those of its own earlier part are added once
+        root.refusals[1].update({} if messages else _earlier_refusals(run))
     return cast("dict[Any, HeldRefusal]", root.refusals[1])
 
 
@@ -401,12 +405,12 @@ def decide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Ver
     return drive(_deciding(run, calls, wait))
 
 
-async def adecide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Verdict]:
+async def adecide_calls(run: Any, calls: Sequence[Call], wait: bool | None, *kept: Any) -> list[Verdict]:
     """`decide_calls` without blocking the event loop."""
     around = current_run() if run is None else _recorded(run)
     if around is not None and around.lacks_past:
         await asyncio.to_thread(lambda: around.id)  # may read the store
-    return await drive_async(_deciding(run, calls, wait))
+    return await drive_async(_deciding(run, calls, wait, *kept))
 
 
 def _deciding(
