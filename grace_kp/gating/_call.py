@@ -125,9 +125,9 @@ class Place:
         """Return the place as JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def key(self, action: str, digest: str, stated: str) -> str:
+    def key(self, domain: str, action: str, digest: str, stated: str) -> str:
         """Return the key of a call in the ledger. `stated` is the key that the program states, which only tells calls apart further."""
-        parts = [self.framework, self.session, self.turn, self.call_id, self.number, action, digest, stated]
+        parts = [domain, self.framework, self.session, self.turn, self.call_id, self.number, action, digest, stated]
         return f"call|{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 

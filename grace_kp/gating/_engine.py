@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 
 
 OTHER_CALL = "the earlier answer belongs to another call; decide about this one"
+_LETS_RUN = frozenset({InterventionAction.PROCEED, InterventionAction.MODIFY})
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
 STATED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")
@@ -209,9 +210,17 @@ def _kept_decision(case: GatedCall, program: Resumable) -> Steps[Decision]:
         raise error
     is_filed = kept.get("filed") is True or (not program.interrupts and isinstance(case.reviewer, InboxReviewer))
     case.is_filed = is_filed and case.terms is not None
+    decision = case.rules().apply_again(Decision.from_dict(kept))
     if isinstance(program, StandingCall):
         program.own, program.answer = case.reviewer, response_of(kept.get("answer"))
-    return case.rules().apply_again(Decision.from_dict(kept))
+        level, version = (kept.get("answer") or {}).get("at") or (decision.level, case.version)
+        is_old = version != case.version or decision.level.at_least(InterventionLevel(level)) != level
+        if is_old and program.answer is not None and program.answer.action in _LETS_RUN:
+            message = (
+                f"{case.action} was not run, because its version or its policy has changed since a person answered"
+            )
+            raise case.entry.refusal(CANCELLED, ActionCancelled, message, None)
+    return decision
 
 
 def _lasting_digest(case: GatedCall, *, ordered: bool) -> str:
@@ -319,7 +328,7 @@ def _keep_answer(case: GatedCall, response: InterventionResponse) -> Steps[Inter
     if response.timeout_reached or response.action is InterventionAction.RETRY:
         return response
     sealed = () if case.terms is None else case.terms.sealed
-    kept = answer_to_keep(response)
+    kept = answer_to_keep(response, case.entry.fields["level"], case.version)
     if kept is None or (sealed and not {*(response.modified or ())}.isdisjoint(sealed)):
         return response  # the ledger is not encrypted
     first = _require(case, (yield Work(lambda: entry.answer(kept), writes=True)))
@@ -402,7 +411,7 @@ def _consent_from(
         text = f"{who} answered instead of running {case.action}: {words}"
         error = ActionRedirected(text, user_input=words, decision=request.decision, request=request, response=response)
         raise _keep_refusal(case, error)
-    if action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
+    if action not in _LETS_RUN:
         why = f": {response.user_input}" if response.user_input else ""
         message = f"{who} refused {case.action}{why}"
         raise _keep_refusal(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))

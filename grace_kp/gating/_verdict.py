@@ -260,7 +260,7 @@ class Verdict:
             return "the policy names a group or a quorum, which only an inbox checks"
         if is_edit and isinstance(misfit := consent_to_changes(case, response.modified or {}, ""), str):
             return misfit
-        kept = answer_to_keep(response)
+        kept = answer_to_keep(response, self.level, case.version)
         if kept is None or not isinstance(entry, LedgerEntry):
             return "the answer holds arguments that are not JSON"
         sealed = () if case.terms is None else case.terms.sealed

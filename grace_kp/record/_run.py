@@ -37,6 +37,7 @@ NOT_CAPTURED = "[not captured]"
 
 MAX_INSTRUCTIONS = 200_000
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+ALONE = "this run was inside of another when it was suspended, and has been continued without that"
 LOST = "what this run recorded before it was suspended cannot be found"
 
 
@@ -267,6 +268,9 @@ class Run:
             self.preamble = [*((min(at, 0), words) for at, words in earlier_words), *(self.preamble or ())]
             self.missing += tuple(map(str, grace.get("evidence_gaps") or ()))
             self.dropped += grace.get("dropped_steps") or 0
+            around = (grace.get("parent") or {}).get("trace_id")
+            if around is not None and (self.via is None or self.via.run.id != around):
+                self.missing += (ALONE,)
         else:
             self.missing += (LOST,)
         self.resumes = None  # last, because other threads wait for the earlier part until then

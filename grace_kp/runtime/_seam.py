@@ -176,30 +176,30 @@ class Action:
         self, kept: Mapping[str, Any], *, run: Any = None, arguments: Mapping[str, Any] | None = None
     ) -> Verdict:
         """Return the verdict about the call of a kept one as it is now; see `Verdict.from_dict`."""
-        return drive(self._deciding_again(kept, run, arguments))[0]
+        return decide_calls(run, *self._restored(kept, arguments))[0]
 
     async def averdict(
         self, kept: Mapping[str, Any], *, run: Any = None, arguments: Mapping[str, Any] | None = None
     ) -> Verdict:
         """`verdict` without blocking the event loop."""
-        return (await drive_async(self._deciding_again(kept, run, arguments)))[0]
+        return (await adecide_calls(run, *self._restored(kept, arguments)))[0]
 
-    def _deciding_again(
-        self, kept: Mapping[str, Any], run: Any, arguments: Mapping[str, Any] | None
-    ) -> Steps[list[Verdict]]:
+    def _restored(self, kept: Mapping[str, Any], arguments: Mapping[str, Any] | None) -> tuple[Any, ...]:
+        """Return what `decide_calls` takes about the call of a kept verdict."""
         try:
             if kept["version"] != _VERSION or kept["action"] != self.name:
                 raise GateError(f"the kept verdict is about {brief(kept['action'])}, not about {self.name}")
             if arguments is None and kept.get("sealed"):
                 raise GateError(f"{', '.join(kept['sealed'])} is sealed; pass the arguments of the call")
             call = Call(self, kept["arguments"] if arguments is None else arguments)
+            place = Place(**kept["place"])
+            hash(place)  # of strings and numbers
             # Where the decision cannot be found any more, a new one is not milder.
-            place, level = Place(**kept["place"]), InterventionLevel(kept.get("level") or "confirm")
+            return [call], False, place, InterventionLevel(kept.get("level") or "confirm")
         except GateError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GateError("this is no verdict that to_dict returned") from error
-        return _deciding(run, [call], False, place, level)
 
     def case(self, call: Call, place: Place, run: Run | None, wait: bool | None, snapshot: list[Any]) -> GatedCall:
         """Return a call as the engine takes it."""
@@ -213,7 +213,7 @@ class Action:
                 stated = self.terms.key.key(gates.recorder.domain, self.name, values)
             except ValueError as error:
                 problem = ActionCancelled(f"{self.name} was not run: {error}")
-        key = place.key(self.name, digest, stated)
+        key = place.key(gates.recorder.domain, self.name, digest, stated)
         signature = json_signature([*self._names, *call.arguments])
         scope = ActionScope(gates, self._spec, run, (self.name, digest), snapshot)
         entry_id = LedgerEntry(gates.in_memory, key).id
@@ -369,6 +369,9 @@ def _refusals_of(run: Run) -> dict[Any, HeldRefusal]:
         root.refusals = messages, found
     elif root.refusals[0] != messages:
         root.refusals = messages, {}
+    if run is not root and run.refusals is None and run.id and run.earlier is not None:
+        run.refusals = ()  # those of its own earlier part are added once
+        root.refusals[1].update({} if messages else _earlier_refusals(run))
     return cast("dict[Any, HeldRefusal]", root.refusals[1])
 
 
@@ -390,17 +393,17 @@ def _earlier_refusals(root: Run) -> dict[Any, HeldRefusal]:
     return found
 
 
-def decide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Verdict]:
+def decide_calls(run: Any, calls: Sequence[Call], wait: bool | None, *kept: Any) -> list[Verdict]:
     """Decide on the calls of one turn with one snapshot of the evidence; see `LiveRun.decide`."""
-    return drive(_deciding(run, calls, wait))
+    return drive(_deciding(run, calls, wait, *kept))
 
 
-async def adecide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Verdict]:
+async def adecide_calls(run: Any, calls: Sequence[Call], wait: bool | None, *kept: Any) -> list[Verdict]:
     """`decide_calls` without blocking the event loop."""
     around = current_run() if run is None else _recorded(run)
     if around is not None and around.lacks_past:
         await asyncio.to_thread(lambda: around.id)  # may read the store
-    return await drive_async(_deciding(run, calls, wait))
+    return await drive_async(_deciding(run, calls, wait, *kept))
 
 
 def _deciding(
@@ -435,9 +438,8 @@ def _deciding(
         if live is not None:
             verdict._claims, verdict._is_open = live.claims, lambda: bool(live.open)
         verdict._failed = call.action.failed
-        verdict._again = lambda call=call, place=place, level=verdict.level: drive(
-            _deciding(live, [call], False, place, level)
-        )[0]
+        again = [call], False, place, verdict.level
+        verdict._again = lambda again=again: decide_calls(live, *again)[0]
     return verdicts
 
 

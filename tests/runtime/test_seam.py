@@ -473,13 +473,49 @@ def test_a_refusal_holds_under_a_new_id(desk):
     assert action.decide(CALL, call_id="c9", run=run, wait=False).waits
 
 
+def test_a_refusal_in_a_nested_run_holds_when_both_are_resumed(desk):
+    grace = desk.open(reviewer=answering("cancel"))
+    run = run_of(grace)
+    nested = run_of(grace, name="helper", inside=run)
+    assert pay_action(grace).decide(CALL, call_id="c1", run=nested).outcome == "rejected"
+    nested.suspend("k")
+    run.suspend("k")
+    grace = desk.open(reviewer=answering("proceed"))
+    run = run_of(grace, resume="k")
+    nested = run_of(grace, name="helper", inside=run, resume="k")
+    for each in (nested, run):
+        assert pay_action(grace).decide(CALL, call_id="c2", run=each).outcome == "rejected"
+    run.user_message("please pay it after all")
+    assert pay_action(grace).decide(CALL, call_id="c3", run=nested).runs
+
+
+def test_the_past_of_a_run_is_not_read_on_an_event_loop(desk, monkeypatch):
+    grace = desk.open()
+    kept = pay_action(grace).decide(CALL, call_id=("s1", "c1"), wait=False).to_dict()
+    run_of(grace).suspend("k")
+    grace = desk.open()
+    here, query = threading.get_ident(), grace.store.query
+    read_in = []
+    monkeypatch.setattr(grace.store, "query", lambda **asked: read_in.append(threading.get_ident()) or query(**asked))
+    run = run_of(grace, resume="k")
+    assert asyncio.run(pay_action(grace).averdict(kept, run=run)).waits
+    assert read_in
+    assert here not in read_in
+
+
 def test_a_kept_verdict_entitles_to_nothing(desk):
     grace = desk.open()
     action = pay_action(grace)
     kept = action.decide(CALL, call_id=("s1", "c1"), wait=False).to_dict()
     for forged in ({"outcome": "approved"}, {"level": "silent"}, {"arguments": {**CALL, "amount": 1}}):
         assert gk.Verdict.from_dict({**kept, **forged}, action).waits
-    for broken in ({}, {**kept, "place": {}}, {**kept, "action": "refund"}, {**kept, "version": 0}):
+    for broken in (
+        {},
+        {**kept, "place": {}},
+        {**kept, "place": {**kept["place"], "turn": []}},
+        {**kept, "action": "refund"},
+        {**kept, "version": 0},
+    ):
         with pytest.raises(gk.GateError):
             gk.Verdict.from_dict(broken, action)
     # A milder policy since then decides nothing anew: the level that was stated stays.
@@ -487,6 +523,25 @@ def test_a_kept_verdict_entitles_to_nothing(desk):
         "pay", schema=SCHEMA, policy=gk.Policy(unmeasured="silent", alarms="none")
     )
     assert gk.Verdict.from_dict(kept, milder).waits
+
+
+@pytest.mark.parametrize("change", [{"policy": "escalate"}, {"version": "2"}, {"schema": {**SCHEMA, "required": []}}])
+@pytest.mark.parametrize("answer", ["proceed", "cancel"])
+def test_an_answer_is_for_the_action_and_policy_that_it_was_given_for(desk, change, answer):
+    """As an approval is; a refusal holds all the same, and what ran has run."""
+    action = pay_action(desk.open(reviewer=None))
+    kept = [action.decide(CALL, call_id=("s", n), wait=False) for n in range(2)]
+    settled = [each.answer(gk.InterventionResponse(answer)) for each in kept]
+    assert not settled[0].runs or settled[0].run(lambda arguments: "paid") == "paid"
+    later = desk.open(reviewer=None).action("pay", **{"schema": SCHEMA, "policy": "confirm", **change})
+    outcomes = [later.verdict(each.to_dict()).outcome for each in kept]
+    assert outcomes == (["ran_before", "not_asked"] if answer == "proceed" else ["rejected", "rejected"])
+
+
+def test_an_answer_is_for_one_domain(desk):
+    verdict = pay_action(desk.open(reviewer=None)).decide(CALL, call_id=("s", 1, "c"), wait=False)
+    assert verdict.answer(gk.InterventionResponse("proceed")).runs
+    assert pay_action(desk.open(reviewer=None, domain="other")).decide(CALL, call_id=("s", 1, "c"), wait=False).waits
 
 
 def test_sealed_and_ignored_arguments(desk, monkeypatch, tmp_path):
