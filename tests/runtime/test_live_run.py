@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextvars import copy_context
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,16 +19,6 @@ from grace_kp.testing import FakeClock, ScriptedReviewer, make_grace
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WHO = {"name": "support", "framework": "some-agents", "session": "s1", "user": "u1"}
-
-
-class Claim:
-    """A claim of a gated call that counts how often it became unknown."""
-
-    def __init__(self):
-        self.ends = 0
-
-    def unknown(self):
-        self.ends += 1
 
 
 @pytest.fixture
@@ -210,10 +201,8 @@ async def test_a_run_is_current_by_task_and_block(grace):
     copied.run(inner.__exit__, None, None, None)
     other.copy().run(inner.__exit__, None, None, None)
     assert (copied[CURRENT], other[CURRENT]) == (first.run, second.run)
-    call = first.open_tool("outer", {})
-    with call.current():
+    with first.open_tool("outer", {}).current():
         look()
-    call.close("done")
     async with second:
         assert current_run() is second.run
     first.close()
@@ -238,10 +227,10 @@ def test_open_runs_are_found_by_the_id_of_their_framework(grace, monkeypatch):
     assert grace.live_run("x", "1") is newer
     older.close()
     assert (grace.live_run("x", 1), grace.live_run("y", 1)) == (newer, None)
-    newer.claims.add(claim := Claim())
+    newer.claims.add(claim := Mock())
     monkeypatch.setattr(_live, "MAX_OPEN", 2)
     rest = [grace.open_run("Refund it", framework="x", id=number) for number in (2, 3)]
-    assert (newer.open, claim.ends, grace.live_run("x", 1)) == (False, 1, None)
+    assert (newer.open, claim.unknown.call_count, grace.live_run("x", 1)) == (False, 1, None)
     assert (newer.trace.grace["status"], newer.trace.metadata.success) == ("interrupted", False)
     for run in rest:
         run.close()
@@ -252,24 +241,22 @@ def test_open_runs_are_found_by_the_id_of_their_framework(grace, monkeypatch):
 def test_claims_that_a_run_leaves_open_become_unknown(grace, end):
     """Once, whichever way the run ends, and also where one of them raises."""
     run = grace.open_run("Refund it")
-    broken = Claim()
-    broken.unknown = None
-    claims = [Claim(), Claim()]
-    run.claims.update([*claims, broken])
+    claims = [Mock(), Mock(unknown=Mock(side_effect=OSError)), Mock()]
+    run.claims.update(claims)
     for _ in range(2):
         getattr(run, end)("x")
-    assert [claim.ends for claim in claims] == [1, 1]
+    assert [claim.unknown.call_count for claim in claims] == [1, 1, 1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_does_not_own_the_runs_of_its_parent(grace):
     """It neither ends them nor touches their claims."""
     run = grace.open_run("Refund it", framework="x", id=1)
-    run.claims.add(claim := Claim())
+    run.claims.add(claim := Mock())
     child = os.fork()
     if child == 0:
         run.close()
-        os._exit(run.open + claim.ends + (grace.live_run("x", 1) is not None))
+        os._exit(run.open + claim.unknown.called + (grace.live_run("x", 1) is not None))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert run.open
     run.close()
@@ -334,7 +321,6 @@ def test_a_nested_run_that_waits_too_is_continued_with_its_evidence(grace):
 SECOND = """
 import os, sys
 import grace_kp as gk
-from grace_kp.record import CURRENT
 from tests.runtime.test_live_run import WHO, fail_twice, gated
 from grace_kp.testing import make_grace
 
