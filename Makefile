@@ -36,7 +36,8 @@ ADAPTER_claude_agent_sdk := . claude-agent-sdk
 ADAPTER_crewai := . crewai
 ifdef ADAPTERS_OLDEST
 override ADAPTERS := $(filter openai_agents pydantic_ai adk strands,$(ADAPTERS))
-ADAPTER_openai_agents += openai-agents==0.12.0
+# It asks for openai>=2.26, and fails with later ones by itself.
+ADAPTER_openai_agents += openai-agents==0.12.0 'openai<2.27'
 ADAPTER_pydantic_ai += pydantic-ai-slim==2.0.0
 ADAPTER_adk += google-adk==2.6.1
 ADAPTER_strands += strands-agents==1.14.0
