@@ -13,7 +13,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -21,19 +20,19 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from _measure import machine, print_table  # noqa: E402
 
-from tests.integrations.scenario import EARLY, LATE, Driver, Kill, driver_of, restart  # noqa: E402
+from tests.integrations.scenario import EARLY, LATE, Driver, Kill, driver_of, lines  # noqa: E402
 
 
-def seconds_of(driver: Driver, folder: Path) -> float:
-    """Return what a process takes until it has asked, so that moments are spread over it."""
+def seconds_of(driver: Driver, folder: Path) -> tuple[float, float]:
+    """Return what an agent takes until it has asked, and when it goes on, so that moments are spread over that."""
     spent = []
-    for number in range(5):
+    for number in range(4):
         at = folder / f"undisturbed-{number}"
         at.mkdir()
-        begun = time.perf_counter()
-        restart(driver, at, "pay")
-        spent.append(time.perf_counter() - begun)
-    return statistics.median(spent[1:])  # the first one imports the framework
+        Kill(driver, at, "")
+        spent.append(lines(at / "seconds.jsonl")[:2])
+    asking, going_on = zip(*spent[1:], strict=True)  # the first one imports the framework
+    return statistics.median(asking), statistics.median(going_on)
 
 
 def main() -> None:
@@ -48,18 +47,24 @@ def main() -> None:
     driver, chance = driver_of(arguments.driver), random.Random(arguments.seed)
     kept = arguments.folder or Path(tempfile.mkdtemp(prefix="adapter-kills-"))
     kept.mkdir(parents=True, exist_ok=True)
-    longest = 1.2 * seconds_of(driver, kept)
+    asking, going_on = seconds_of(driver, kept)
     struck, unknown, effects, problems = Counter[str](), Counter[str](), Counter[str](), 0
     for number in range(arguments.kills):
         folder = kept / f"kill-{number}"
         folder.mkdir()
+        early = None
         if number % 2:
             place = name = (*EARLY, *LATE)[number // 2 % (len(EARLY) + len(LATE))]
-            kill = Kill(driver, folder, place)
         else:
             early = bool(number % 4)
             name = f"any moment, {'asking' if early else 'going on'}"
-            kill = Kill(driver, folder, f"{chance.uniform(0.001, longest):.6f}", early=early)
+            place = f"{chance.uniform(0.0001, 1.2 * (asking if early else going_on)):.6f}"
+        try:
+            kill = Kill(driver, folder, place, early=early)
+        except AssertionError as failed:  # a program ended with an exception
+            problems += 1
+            print(f"{folder.name}, {name}: {failed}", file=sys.stderr)
+            continue
         struck[name] += kill.struck
         unknown[name] += kill.state == "unknown"
         effects[name] += kill.effects

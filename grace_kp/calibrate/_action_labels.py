@@ -138,8 +138,7 @@ def action_labels(
     if any(each.around and each.around not in kin for each in kin.values()) and conditions:  # it does not meet them
         runs = runs_of(store, {}, read_actions)
         kin.update((run.id, kin_of(run)) for run in runs if isinstance(run, ReasoningTrace) and run.id not in kin)
-    actions = [replace(each, group=unit_of(each.trace, kin.get)) for each in found]
-    return ActionLabels(actions, dict(left_out))
+    return ActionLabels([replace(each, group=unit_of(each.trace, kin.get)) for each in found], dict(left_out))
 
 
 def read_actions(source: Any, *, name: str | None = None) -> Iterator[ReasoningTrace | InvalidRecord]:
@@ -179,15 +178,7 @@ def label_of_action(
     *,
     volunteered: bool = True,
 ) -> Label | str:
-    """Return the label of an action of a run, or why it has none; see `action_labels`.
-
-    Args:
-        grace: what the run's trace holds under `grace`.
-        decision: about the action.
-        name: of the decision in labels.
-        sources: the accepted sources.
-        volunteered: as for `action_labels`.
-    """
+    """Return the label of an action, by its decision and the name of that in labels, or why it has none; see `action_labels`."""
     stated = [entry for field in (FIELD, ACTION_FIELD) for entry in objects_in(grace, field) if "action" in entry]
     answer = _answer_to(decision)
     own = [] if answer is None else [{"correct": False, "source": answer[0], "by": answer[1], "action": name}]

@@ -393,8 +393,7 @@ def _entries_of(
         names: dict[str, Any] = {
             str(as_mapping(entry).get("id")): at for at, entry in enumerate(list_in(grace, "decisions"))
         }
-        actions = {names.get(action, action) for action in stated}
-        if len(actions) < len(stated):
+        if len({names.get(action, action) for action in stated}) < len(stated):
             raise ValueError(f"run {place} names an action twice, by its id and by its position")
         task = unit_of(run, known.get) if groups is None else groups[place]
         for action, label in stated.items():

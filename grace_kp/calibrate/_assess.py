@@ -80,11 +80,9 @@ class Assessment(JsonRecord):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; `by_group` only where there are groups."""
-        names = self.__slots__ if self.by_group else self.__slots__[:-1]
-        return {name: json_form(getattr(self, name)) for name in names}
+        return {name: json_form(getattr(self, name)) for name in self.__slots__[: None if self.by_group else -1]}
 
     def _repr_html_(self) -> str:
-        """Return the figures, the reliability diagram and the groups for a notebook."""
         from grace_kp.calibrate._html import assessment_html
         from grace_kp.pages import notebook
 

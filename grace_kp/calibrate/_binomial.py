@@ -12,11 +12,7 @@ _NEGLIGIBLE = 1e-18
 
 
 def binomial_cdf(errors: int, n: int, rate: float) -> float:
-    """Return P(X <= errors) for X ~ Binomial(n, rate): the p-value of `errors` under the hypothesis that the true rate is at least `rate`.
-
-    Args:
-        rate: probability of an error, 0 to 1.
-    """
+    """Return P(X <= errors) for X ~ Binomial(n, rate), with a rate from 0 to 1: the p-value of `errors` if the true rate is at least `rate`."""
     if errors < 0:
         return 0.0
     if errors >= n or rate <= 0:
@@ -57,10 +53,7 @@ def upper_bound(errors: int, n: int, delta: float) -> float:
     low, high = errors / n, 1.0
     while high - low > 1e-12:
         middle = (low + high) / 2
-        if binomial_cdf(errors, n, middle) > delta:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if binomial_cdf(errors, n, middle) > delta else (low, middle)
     return high
 
 

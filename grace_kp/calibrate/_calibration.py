@@ -353,8 +353,7 @@ def held_back(groups: Sequence[Any], holdout: float, seed: int = 0) -> Mask:
         raise ValueError(f"holdout must be a share of the tasks from 0 to below 1 (got {brief(holdout)})")
     check_seed(seed)
     numbers, names = group_numbers("groups", groups, len(groups))
-    order = np.random.default_rng(seed).permutation(len(names))
-    return np.isin(numbers, order[: math.ceil(holdout * len(names))])
+    return np.isin(numbers, np.random.default_rng(seed).permutation(len(names))[: math.ceil(holdout * len(names))])
 
 
 def predict_others(labelled: Labels, groups: Sequence[Any], moment: Moment, held: Mask, seed: int) -> Tested:

@@ -202,8 +202,7 @@ def _difference(more: Ints, runs: Ints, seed: int) -> Difference:
     if number < LEAST_RUNS:
         return Difference(value, None, None)
     drawn = np.random.default_rng(seed).multinomial(number, counts / number, size=RESAMPLES)
-    shares = (drawn @ kinds[:, 1]) / (drawn @ kinds[:, 0])
-    low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile((drawn @ kinds[:, 1]) / (drawn @ kinds[:, 0]), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Difference(value, float(low), float(high)) if low < high else Difference(value, None, None)
 
 
@@ -237,7 +236,9 @@ class Differing(JsonRecord):
     def __str__(self) -> str:
         name = printable(self.trace.removeprefix("kp:trace:"))[:8]
         action = f"{cut_text(self.action, 18)}  " if self.action else ""
-        label = "" if self.label is None else f"  {_word(self.label)}"
+        label = (
+            "" if self.label is None else "  " + {0.0: "wrong", 1.0: "right"}.get(self.label, f"{self.label:g} right")
+        )
         return f"{name}  {action}{self.level_a} / {self.level_b}  {self.score_a:.3f} / {self.score_b:.3f}{label}"
 
 
@@ -408,7 +409,3 @@ class ReplayReport(JsonRecord):
 
 def _line(label: str, cells: list[str]) -> str:
     return f"  {label:<{LABEL}}{''.join(f'{cell:<{CELL}}' for cell in cells)}".rstrip()
-
-
-def _word(label: float) -> str:
-    return {0.0: "wrong", 1.0: "right"}.get(label, f"{label:g} right")

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grace_kp.calibrate._assess import assess
-from grace_kp.calibrate._facts import (
-    as_mapping,
-    document_of,
-    fitted_facts,
-    hash_of,
-    list_in,
-    mapping_in,
-    task_of,
-)
+from grace_kp.calibrate._facts import as_mapping, document_of, fitted_facts, hash_of, list_in, mapping_in, task_of
 from grace_kp.calibrate._features import features
 from grace_kp.calibrate._head import Columns, Head, matrix_of
 from grace_kp.calibrate._logistic import cross_fit, fit_calibration, fit_logistic
@@ -142,19 +134,14 @@ def _action_samples(
     rows: list[Features] = []
     places: list[int] = []
     for place in _draw_tasks(tasks, MAX_ACTION_RUNS, random).tolist():
-        prefixes = _prefixes(runs[place])
-        rows += prefixes
-        places += [place] * len(prefixes)
+        document = document_of(runs[place])
+        ends = action_places(document)
+        if len(ends) > MAX_PREFIXES:
+            ends = [ends[round(index * (len(ends) - 1) / (MAX_PREFIXES - 1))] for index in range(MAX_PREFIXES)]
+        rows += [features(document, moment="action", upto=end) for end in ends]
+        places += [place] * len(ends)
     tools = [row.tools for row in rows]
     return Samples(matrix_of(rows), tools, labels[places], weights[places] / np.bincount(places)[places], tasks[places])
-
-
-def _prefixes(run: Trace) -> list[Features]:
-    document = document_of(run)
-    places = action_places(document)
-    if len(places) > MAX_PREFIXES:
-        places = [places[round(index * (len(places) - 1) / (MAX_PREFIXES - 1))] for index in range(MAX_PREFIXES)]
-    return [features(document, moment="action", upto=place) for place in places]
 
 
 def action_places(document: Mapping[str, Any]) -> list[int]:

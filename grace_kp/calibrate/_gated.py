@@ -276,7 +276,5 @@ def _evaluation(part: object) -> Evaluation | None:
         return None
     spread = part.get("spread")
     return Evaluation(
-        score=part["score"],
-        fallback=part.get("fallback") is True,
-        spread=spread if is_unit(spread) else None,
+        score=part["score"], fallback=part.get("fallback") is True, spread=spread if is_unit(spread) else None
     )

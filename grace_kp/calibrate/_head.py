@@ -283,8 +283,7 @@ class Columns:
 
     def row(self, features: Features) -> Floats:
         """Return the columns of a run, as `rows` does."""
-        rows = self.rows(np.array([features.values], dtype=np.float64), [features.tools])
-        return rows.reshape(-1)
+        return self.rows(np.array([features.values], dtype=np.float64), [features.tools]).reshape(-1)
 
 
 def tails(values: Floats) -> tuple[Floats, Floats]:

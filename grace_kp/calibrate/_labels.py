@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from grace_kp.calibrate._facts import mapping_in, stated_task, task_of
+from grace_kp.calibrate._facts import list_in, mapping_in, stated_task, task_of
 from grace_kp.calibrate._samples import thinned, weights_of
 from grace_kp.errors import InvalidRecord, brief, is_unit
 from grace_kp.gating import audit_probability
@@ -80,11 +80,6 @@ def checked_sources(sources: Iterable[str] | str | None) -> tuple[str, ...] | No
                 "and 'approval', 'outcome', 'own', 'imported', 'import:<file>' and 'scorer:<name>'"
             )
     return wanted
-
-
-def needs_feedback(sources: Sequence[str] | None) -> bool:
-    """Return whether only runs with feedback can have a label of these sources."""
-    return sources is None or not any(name in _DERIVED or name.startswith(SCORER) for name in sources)
 
 
 def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, volunteered: bool = False) -> Label | str:
@@ -234,8 +229,7 @@ def _number(value: object) -> bool | float | None:
 
 def objects_in(grace: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     """Return the objects in a list under `grace`, without anything else that it holds."""
-    part = grace.get(name)
-    return [entry for entry in part if isinstance(entry, dict)] if isinstance(part, list) else []
+    return [entry for entry in list_in(grace, name) if isinstance(entry, dict)]
 
 
 def _read_score(trace: ReasoningTrace, name: str) -> bool | float | None:
@@ -277,16 +271,11 @@ def is_standing(decision: DecisionRecord) -> bool:
     return isinstance(approval, dict) and bool(approval.get("standing"))
 
 
-def _read_own(trace: ReasoningTrace) -> bool | None:
-    own = (trace.grace or {}).get("own_success")
-    return own if isinstance(own, bool) else None
-
-
 _DERIVED: Mapping[str, Callable[[ReasoningTrace], bool | float | None]] = {
     APPROVAL: _read_approvals,
     IMPORTED: lambda it: it.metadata.success if (it.grace or {}).get("success_from") in {"label", "reward"} else None,
     OUTCOME: _read_outcomes,
-    OWN: _read_own,
+    OWN: lambda it: own if isinstance(own := (it.grace or {}).get("own_success"), bool) else None,
 }
 
 
@@ -429,9 +418,7 @@ def read_label(value: object) -> bool | float | None:
             return None
     if not isinstance(value, bool) and isinstance(value, int | float) and _SOLVED <= value <= 2 - _SOLVED:
         return True
-    if not is_unit(value):
-        return None
-    return float(value) if value else False
+    return _number(value)
 
 
 def usual_field(document: object) -> str | None:
@@ -553,7 +540,8 @@ def labels(
     wanted = checked_sources(sources)
     read = partial(read_labelled, sources=wanted, volunteered=volunteered)
     found, left_out = Labels(), Counter[str]()
-    for run in runs_of(store, conditions, read, narrows=needs_feedback(wanted)):
+    needs_feedback = not any(name in _DERIVED or name.startswith(SCORER) for name in wanted or ())
+    for run in runs_of(store, conditions, read, narrows=needs_feedback):
         if isinstance(run, LabelledRun):
             trace, label, group = run.trace, run.label or run.reason, run.group
         elif isinstance(run, ReasoningTrace):

@@ -50,10 +50,7 @@ def fit_logistic(
 ) -> Logistic:
     """Return the regression that minimises `sum(weights * loss) + penalty / 2 * sum(w ** 2)`. The intercept is not penalised.
 
-    Labels of one class only have no finite intercept; it then ends at log-odds of 30.
-
-    Args:
-        labels: (n,), from 0 to 1.
+    Labels, of shape (n,), are from 0 to 1. Those of one class only have no finite intercept; it then ends at log-odds of 30.
     """
     ones = np.ones(len(labels)) if weights is None else weights
     design = np.column_stack([np.ones(len(labels)), columns])
@@ -102,8 +99,7 @@ def cross_fit(
     logits, confidence = np.zeros((len(penalties), len(labels))), np.zeros(len(labels))
     for test in fold_masks(folds):
         logits[:, test] = predict(~test, test)
-    losses = (np.logaddexp(0.0, logits) - labels * logits) @ weights
-    best = int(np.argmin(losses))
+    best = int(np.argmin((np.logaddexp(0.0, logits) - labels * logits) @ weights))
     for test in fold_masks(folds):
         slope, offset = fit_calibration(logits[best, ~test], labels[~test], weights[~test])
         confidence[test] = probability(slope * logits[best, test] + offset)

@@ -145,8 +145,7 @@ class CalibratedProfile:
             found["coverage"] = factors.query_coverage
         if factors.agreement_evaluated:
             found["agreement"] = factors.source_agreement
-        known = Features("end", tuple(found.get(name) for name in FEATURES))
-        return _score(self.explain(known), factors)
+        return _score(self.explain(Features("end", tuple(found.get(name) for name in FEATURES))), factors)
 
     def mismatches(self, document: Trace) -> tuple[str, ...]:
         """Return a sentence for each way in which a run differs from those the profile was fitted on: agent, model, tools, task domain. The
@@ -221,12 +220,11 @@ class CalibratedProfile:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form. Without a confidence in actions it is that of version 1, which earlier versions of the library read, too."""
         action = {} if self.action is None else {"action": self.action.to_dict()}
-        runs = {} if self.fitted_runs is None else {"fitted_runs": sorted(self.fitted_runs)}
         return {
             "schema": SCHEMA,
             "version": VERSION if action else 1,
             "fitted_on": dict(self.fitted_on),
-            **runs,
+            **({} if self.fitted_runs is None else {"fitted_runs": sorted(self.fitted_runs)}),
             "quality": dict(self.quality),
             "thresholds": None if self.thresholds is None else self.thresholds.to_dict(),
             "promise": None if self.promise is None else dict(self.promise),
@@ -401,14 +399,11 @@ def _check_thresholds(source: SourceFile, fields: _Profile) -> None:
     missing = [name for name in LEVELS if stated is not None and name not in stated]
     if missing:
         raise source.error(f"must state every level; {missing[0]} is missing", ("thresholds",))
+    problem = "must be those for which the promise was computed; fit again to change them"
     if promise is not None and (stated is None or promise.thresholds != stated):
-        raise source.error(
-            "must be those for which the promise was computed; fit again to change them", ("thresholds",)
-        )
+        raise source.error(problem, ("thresholds",))
     if promise is not None and promise.tool_thresholds != (fields.action.thresholds if fields.action else {}):
-        raise source.error(
-            "must be those for which the promise was computed; fit again to change them", ("action", "thresholds")
-        )
+        raise source.error(problem, ("action", "thresholds"))
 
 
 def _head(source: SourceFile, moment: str, fields: _Head) -> Head:

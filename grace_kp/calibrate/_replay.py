@@ -144,11 +144,6 @@ class ReplayPolicy:
         own = getattr(self.profile, "thresholds", None)
         return self.thresholds or (own if isinstance(own, Thresholds) else Thresholds())
 
-    def _thresholds_for(self, tool: str) -> Thresholds:
-        """Return the thresholds of a tool: its own, where the profile has some and none are stated here."""
-        own = getattr(getattr(self.profile, "action", None), "thresholds", None) or {}
-        return self.effective_thresholds if self.thresholds else own.get(tool, self.effective_thresholds)
-
     @property
     def states_fitted_runs(self) -> bool:
         """Whether it is known which runs the profile was fitted on; True without a learned profile."""
@@ -186,7 +181,10 @@ class ReplayPolicy:
             gaps = tuple(gap for gap in gaps if gap != FOR_ENDED_RUNS)
         elif getattr(self.profile, "thresholds", None) is not None:
             gaps += promise_gaps(self.profile)
-        rules = Rules(policy, self._thresholds_for(action.record.action), gaps, action.at_least)
+        # A tool has its own thresholds where the profile has some and none are stated here.
+        own = {} if self.thresholds else getattr(getattr(self.profile, "action", None), "thresholds", None) or {}
+        thresholds = own.get(action.record.action, self.effective_thresholds)
+        rules = Rules(policy, thresholds, gaps, action.at_least)
         return score, rules.decide(score, basis).level.severity
 
     def run(self, trace: Document | ReasoningTrace, grace: Document) -> Outcome | str:
@@ -309,11 +307,8 @@ def replay(
         ValueError: an unknown profile, a negative time or price, or labels that cannot be used or are not as many as the traces.
         GraceError: the file of a learned profile cannot be read.
     """
-    prices = {
-        "minutes_per_review": minutes_per_review,
-        "price_per_hour": 0 if price_per_hour is None else price_per_hour,
-    }
-    for name, value in prices.items():
+    price = 0 if price_per_hour is None else price_per_hour
+    for name, value in (("minutes_per_review", minutes_per_review), ("price_per_hour", price)):
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
             raise ValueError(f"{name} must be a number of at least 0, not {value!r:.60}")
     policies = ReplayPolicy.of(policy_a), ReplayPolicy.of(policy_b)
@@ -404,7 +399,6 @@ class _Decisions:
                 self.shown.append(Differing(name, action, OUTCOMES[a[1]], OUTCOMES[b[1]], a[0], b[0], label))
 
     def figures(self, costs: tuple[float, float | None], seed: int) -> Replayed:
-        """Return the figures of the decisions so far."""
         labels, runs = np.array(self.labels, dtype=np.int64), np.array(self.runs, dtype=np.int64)
         a, b = (
             None if name is None else column.figures(name, labels, *costs)

@@ -93,27 +93,12 @@ def _basis(calibration: Calibration) -> str:
 def _limits(calibration: Calibration) -> list[str]:
     promise, action = calibration.promise, calibration.profile.action
     is_per_tool = action is not None and bool(action.thresholds)
-    known = {
-        "drawn": True,
-        "sample": True,
-        "share": True,
-        "together": not is_per_tool,
-        "per_tool": is_per_tool,
-        "labels": True,
-        "overall": promise.kind == OVERALL,
-        "action": promise.moment == "action",
-        "end": promise.moment == "end",
-        "approximate": calibration.is_approximate,
-    }
-    facts = {
-        "delta": promise.delta,
-        "kept": 1 - promise.delta,
-        "unit": promise.unit,
-        "kinds": "source, model or domain",
-    }
-    if promise.unit == "action" and not is_per_tool:
-        facts["kinds"] = "tool, source, model or domain"
-    return [WORDS["limits"][name].format(**facts) for name, holds in known.items() if holds]
+    names = ["drawn", "sample", "share", "per_tool" if is_per_tool else "together", "labels"]
+    names += ["overall"] if promise.kind == OVERALL else []
+    names += [promise.moment, "approximate"] if calibration.is_approximate else [promise.moment]
+    tool = "tool, " if promise.unit == "action" and not is_per_tool else ""
+    facts = {"delta": promise.delta, "kept": 1 - promise.delta, "unit": promise.unit}
+    return [WORDS["limits"][name].format(**facts, kinds=f"{tool}source, model or domain") for name in names]
 
 
 def _reliability_plot(calibration: Calibration) -> str:
@@ -171,8 +156,7 @@ def _group_table(kind: str, found: Mapping[str, Assessment], nouns: str) -> str:
 def _of_actions(calibration: Calibration) -> list[str]:
     """Return what holds for each tool alone, and what predicts errors."""
     tools = [(name, f"{each.n:,}", *(level.state for level in each.levels)) for name, each in calibration.tools.items()]
-    found = calibration.predictors
-    rows = [(each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds) for each in found]
+    rows = [(each.words, f"{each.flagged:,} of {each.n:,}", *each.shares, each.odds) for each in calibration.predictors]
     text = WORDS["predictors"].format(count=len(rows), few=math.ceil(0.05 * len(rows)))
     of_tools = _folded(("tool", "labels", *calibration.promise.risks), tools, MAX_WEIGHTS, "more tools")
     header = ("feature", "actions with it", "wrong with it", "wrong without", "odds ratio of an error")
@@ -190,12 +174,11 @@ def _folded(header: Sequence[str], rows: Sequence[Sequence[str]], shown: int, no
 
 
 def _weights(calibration: Calibration) -> list[str]:
-    head = calibration.profile.heads[calibration.promise.moment]
     rows = [
         (
             each.words, each.step, f"× {each.odds:.2f}", "raises" if each.spread > 0 else "lowers", f"{each.spread:+.2f}".replace("-", "−"),
         )
-        for each in weights_of_head(head)
+        for each in weights_of_head(calibration.profile.heads[calibration.promise.moment])
         if round(each.spread, 2)
     ]  # fmt: skip
     header = ("feature", "step", "odds of being right", "effect", "log-odds per spread")

@@ -165,7 +165,6 @@ class RiskThresholds(JsonRecord):
         return tuple(found)
 
     def _repr_html_(self) -> str:
-        """Return the thresholds and their promise for a notebook."""
         from grace_kp.calibrate._html import thresholds_html
         from grace_kp.pages import notebook
 
@@ -281,8 +280,7 @@ def tool_thresholds(
     for place, number in enumerate(order):
         own, share = rows[number], promise.delta / (tested + (place >= tested))
         if len(own):
-            weighed = None if inverse is None else inverse[own]
-            kept, notes = independent(labels[own], tasks[own], weighed, seed)
+            kept, notes = independent(labels[own], tasks[own], None if inverse is None else inverse[own], seed)
             own = own[kept]
             found[names[number]] = allowed_thresholds(
                 scores[own], labels[own], dict(promise.risks), share, promise.kind, notes
@@ -412,8 +410,7 @@ class Ranking:
 
     def selective(self, risk: float, delta: float) -> float:
         """Return the mildest threshold that is shown to have at most a share `risk` of errors among what reaches it; infinity for none."""
-        fewest = fewest_without_error(risk, delta)
-        if fewest > self.n:
+        if fewest_without_error(risk, delta) > self.n:
             return math.inf
         passed, handed_on = math.inf, 0.0
         for count, share in self._sequence(risk, delta):

@@ -125,11 +125,7 @@ FOLDS = 5
 
 
 def group_folds(groups: Places, labels: Floats, folds: int, random: np.random.Generator) -> Places:
-    """Return the fold of each row, 0 to `folds - 1`. Rows of a group share a fold; sizes and successes are spread evenly.
-
-    Args:
-        labels: from 0 to 1.
-    """
+    """Return the fold of each row, 0 to `folds - 1`. Rows of a group share a fold; sizes and successes, labels from 0 to 1, are spread evenly."""
     sizes = np.bincount(groups)
     successes = np.bincount(groups, weights=labels)
     folds = min(folds, int((sizes > 0).sum()))
@@ -164,10 +160,7 @@ def independent(
 ) -> tuple[Mask, list[str]]:
     """Return which of the samples a guarantee may count, and notes about what was left out.
 
-    Labels between 0 and 1 are left out. The rest is thinned to equal probabilities, and one sample of each group is drawn.
-
-    Args:
-        labels: from 0 to 1, of shape (n,).
+    Labels, of shape (n,), between 0 and 1 are left out. The rest is thinned to equal probabilities, and one sample of each group is drawn.
     """
     notes: list[str] = []
     n = len(labels)

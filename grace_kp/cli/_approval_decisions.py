@@ -184,67 +184,38 @@ class VerbCommand:
 
 REQUIRED = frozenset({"ids", "id", "text", "changes", "happened"})
 VERBS = (
-    (
-        "approve",
-        "ids store by note digest same unseen yes as_json",
-        """Consent to the action of a request. With a quorum, this is one vote.
-
-        Example: grace-kp approvals approve 7f3a --by ana --note "checked with the shop"
-        """,
-    ),
-    (
-        "reject",
-        "ids store by reason same yes as_json",
-        """Refuse the action. It does not run, and standing approvals that cover it end.
-
-        Example: grace-kp approvals reject 7f3a --reason "no receipt"
-        """,
-    ),
-    (
-        "edit",
-        "id changes store by note digest unseen yes as_json",
-        """Replace arguments and consent to the result. This counts as a vote; votes for the earlier arguments are dropped.
-
-        Example: grace-kp approvals edit 7f3a euros=20 --by ana
-        """,
-    ),
-    (
-        "respond",
-        "id text store by yes as_json",
-        """Answer with instructions for the agent; the action does not run.
-
-        Example: grace-kp approvals respond 7f3a "ask for the receipt first"
-        """,
-    ),
-    ("skip", "ids store by note same yes as_json", "Let the agent go on without the action."),
-    ("retry", "ids store by note same yes as_json", "Have the gate assess the call again."),
-    (
-        "withdraw",
-        "ids store by reason yes as_json",
-        "Cancel a request, or take back an approval before the action has started.",
-    ),
-    (
-        "reconcile",
-        "ids happened store by note yes as_json",
-        """State whether an action with an unknown outcome has happened. Check with the receiving service first.
-
-        Example: grace-kp approvals reconcile 7f3a --happened --note "the bank shows it"
-        """,
-    ),
-)
-"""Each verb with the fields of `VerbCommand` that its command takes, and its help."""
+    ("approve", "ids store by note digest same unseen yes as_json",
+     "Consent to the action of a request. With a quorum, this is one vote.",
+     'approve 7f3a --by ana --note "checked with the shop"'),
+    ("reject", "ids store by reason same yes as_json",
+     "Refuse the action. It does not run, and standing approvals that cover it end.", 'reject 7f3a --reason "no receipt"'),
+    ("edit", "id changes store by note digest unseen yes as_json",
+     "Replace arguments and consent to the result. This counts as a vote; votes for the earlier arguments are dropped.",
+     "edit 7f3a euros=20 --by ana"),
+    ("respond", "id text store by yes as_json",
+     "Answer with instructions for the agent; the action does not run.", 'respond 7f3a "ask for the receipt first"'),
+    ("skip", "ids store by note same yes as_json", "Let the agent go on without the action.", ""),
+    ("retry", "ids store by note same yes as_json", "Have the gate assess the call again.", ""),
+    ("withdraw", "ids store by reason yes as_json",
+     "Cancel a request, or take back an approval before the action has started.", ""),
+    ("reconcile", "ids happened store by note yes as_json",
+     "State whether an action with an unknown outcome has happened. Check with the receiving service first.",
+     'reconcile 7f3a --happened --note "the bank shows it"'),
+)  # fmt: skip
+"""Each verb with the fields of `VerbCommand` that its command takes, its help and an example."""
 
 
 def decision_commands() -> Iterator[tuple[str, Callable[..., None]]]:
-    for verb, takes, summary in VERBS:
-        yield verb, _command(verb, summary, parameters_of(VerbCommand, takes.split(), REQUIRED))
+    for verb, takes, summary, example in VERBS:
+        help_text = f"{summary}\n\nExample: grace-kp approvals {example}" if example else summary
+        yield verb, _command(verb, help_text, parameters_of(VerbCommand, takes.split(), REQUIRED))
 
 
-def _command(verb: str, summary: str, parameters: list[Parameter]) -> Callable[..., None]:
+def _command(verb: str, help_text: str, parameters: list[Parameter]) -> Callable[..., None]:
     def command(**options: Any) -> None:
         VerbCommand(verb=verb, **options).run()
 
-    command.__doc__ = summary
+    command.__doc__ = help_text
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
 

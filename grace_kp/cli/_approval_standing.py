@@ -6,6 +6,7 @@ import json
 import re
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -196,8 +197,6 @@ def _constraints(entry: Standing) -> Iterator[str]:
 
 
 def _document(entry: Standing) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {**asdict(entry), "granted_by": None if entry.granted_by is None else entry.granted_by.to_dict()}
 
 

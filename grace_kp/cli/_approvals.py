@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,8 +128,6 @@ def list_approvals(
 
 
 def seconds_since(since: str | None, option: str = "--since") -> float | None:
-    from datetime import datetime
-
     from grace_kp.store import moment
 
     at = moment(since, option)
@@ -381,8 +380,7 @@ def _ready(grace: Grace) -> Iterator[Approval]:
     """Yield the approved requests that no other process will execute, most urgent first."""
     from grace_kp.approvals import RowQuery
 
-    query = RowQuery(states=TO_BE_USED, limit=None)
-    for row in _tables(grace).rows(query):
+    for row in _tables(grace).rows(RowQuery(states=TO_BE_USED, limit=None)):
         approval = grace.approvals.get(row.id)
         is_left = approval.waits == "hand_over" or (approval.waits == "wait" and approval.is_awaited is False)
         if approval.state in TO_BE_USED and is_left and not approval.unencoded:

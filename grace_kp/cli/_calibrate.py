@@ -75,8 +75,7 @@ def calibrate(
         str | None, typer.Option(help="Accepted sources of feedback, such as user,test. Default: all but approvals.")
     ] = None,
     holdout: Annotated[
-        float,
-        typer.Option(help="Share of the tasks on which thresholds are chosen; 0: approximate promise."),
+        float, typer.Option(help="Share of the tasks on which thresholds are chosen; 0: approximate promise.")
     ] = 0.4,
     out: Annotated[
         Path | None, typer.Option(help="Write the profile, as JSON, to this file. Default: it is not written.")

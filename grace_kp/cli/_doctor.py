@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import closing, contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -163,8 +164,6 @@ def _find_version(name: str) -> str | None:
 
 
 def _describe_settings(settings: Settings, problems: list[str]) -> dict[str, Any]:
-    from dataclasses import fields
-
     from grace_kp.approvals import receiver_of
     from grace_kp.gating import PolicySet
 
@@ -300,8 +299,7 @@ def _show(report: dict[str, Any]) -> None:
     for name, version in report["core"].items():
         rows.add(name, version or "missing", "")
     for extra, entry in report["extras"].items():
-        lack = "" if entry["version"] else entry["without"]
-        rows.add(f"{entry['package']} [{extra}]", entry["version"] or "-", lack)
+        rows.add(f"{entry['package']} [{extra}]", entry["version"] or "-", "" if entry["version"] else entry["without"])
     rows.print(out)
     put(out, "")
     if report["settings"] is not None:

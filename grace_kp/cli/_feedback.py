@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,18 +78,14 @@ def feedback(
     target = open_chosen_store(store, must_exist=True)
     stated = {"source": source, "by": by, "note": note, "probability": probability}
     stated["identifiers"] = PrivacyLevel(Settings.load().privacy_level).hides_identifiers
-    try:
+    with closing(target):
         if file is None:
             _label(target, str(id), str(correct), stated, action, as_json=as_json)
         else:
             _label_all(target, file, stated, as_json=as_json)
-    finally:
-        target.close()
 
 
 def _label(store: Store, name: str, correct: str, stated: dict[str, Any], action: str | None, *, as_json: bool) -> None:
-    import json
-
     from grace_kp.runtime import add_feedback, feedback_entry, mark_action, resolve_label, stated_correct
 
     label: Any = stated_correct(correct)

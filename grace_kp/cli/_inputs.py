@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -92,11 +93,8 @@ def _items(
             file: Any = None if name == "-" else Path(name).open("rb")  # noqa: SIM115 — closed below
         except (OSError, ValueError):
             file = None  # the reader reports the reason
-        if file is None:
-            yield from read(name, name)
-            return
-        with file:
-            yield from read(work.count(file), name)
+        with nullcontext() if file is None else file:
+            yield from read(name if file is None else work.count(file), name)
     except InvalidRecord as error:
         yield error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import itertools
 import os
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -14,6 +14,7 @@ import typer
 
 from grace_kp.cli._output import clean, say_error
 from grace_kp.errors import GraceError, UnknownApproval
+from grace_kp.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
@@ -60,11 +61,8 @@ def open_for_reading(url: str | None) -> Iterator[Store]:
     """Open the store of this URL, or of the settings, without creating a file."""
     from grace_kp.store import open_store
 
-    store = open_store(require_store(url), create=False)
-    try:
+    with closing(open_store(require_store(url), create=False)) as store:
         yield store
-    finally:
-        store.close()
 
 
 def require_store(url: str | None) -> str | None:
@@ -87,8 +85,6 @@ def require_reachable_store(url: str | None) -> str | None:
 
 
 def _chosen(url: str | None) -> tuple[str | None, str]:
-    from grace_kp.settings import Settings
-
     if url:
         return url, "from --store"
     settings = Settings.load()
@@ -195,17 +191,13 @@ class CommandInbox:
 @contextmanager
 def open_inbox(url: str | None) -> Iterator[CommandInbox]:
     from grace_kp.approvals import RequestStore, Secret
-    from grace_kp.settings import Settings
 
-    store = open_chosen_store(url, must_exist=True)
-    try:
+    with closing(open_chosen_store(url, must_exist=True)) as store:
         tables = getattr(store, "approvals", None)
         if tables is None:
             raise GraceError(f"this store keeps no approvals; use a SQLite store, {CHOOSE}")
         secret = Secret.load()
         yield CommandInbox(store, tables, RequestStore(tables, groups=Settings.load().reviewers, secret=secret), secret)
-    finally:
-        store.close()
 
 
 @contextmanager
@@ -215,7 +207,6 @@ def change_inbox(url: str | None) -> Iterator[CommandInbox]:
     A failed delivery is reported on standard error. It affects neither the change nor the exit code.
     """
     from grace_kp.approvals import Delivery, webhooks_of
-    from grace_kp.settings import Settings
 
     with open_inbox(url) as inbox:
         before, _ = inbox.tables.head()

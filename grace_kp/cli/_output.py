@@ -9,6 +9,8 @@ import sys
 import unicodedata
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+import typer
+
 from grace_kp.errors import GraceError
 from grace_kp.pages import printable
 
@@ -145,8 +147,6 @@ def check_writable(*paths: Path | None) -> None:
 
 def confirm(command: str, question: str, show: Callable[[], None] = lambda: None) -> None:
     """Ask at the terminal whether to go on; `show` writes the details first."""
-    import typer
-
     if not sys.stdin.isatty():
         raise ValueError(
             f"{command} asks for a confirmation, and standard input is not a terminal; use --yes to {command} without asking"
@@ -165,11 +165,7 @@ def ask(prompt: str) -> str:
 def progress(
     items: Iterable[T], title: str, *, total: int | None = None, position: Callable[[], int] | None = None
 ) -> Iterator[T]:
-    """Yield the items, with a progress bar if standard error is a terminal.
-
-    Args:
-        position: returns the current position if it is not the number of items, for example bytes read.
-    """
+    """Yield the items, with a progress bar if standard error is a terminal; `position` replaces the number of items, say by bytes read."""
     if not sys.stderr.isatty():
         yield from items
         return

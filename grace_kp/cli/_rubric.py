@@ -334,8 +334,7 @@ def rate_file(path: Path, test_set: TestSet, by: Sequence[By] | None, out: Path 
         )
     raters = _raters(by or []) if waiting else []
     done: list[Output] = []
-    shown = outputs if By.TERMINAL in (by or []) else progress(outputs, f"judging {name}", total=len(outputs))
-    for output in shown:
+    for output in outputs if By.TERMINAL in (by or []) else progress(outputs, f"judging {name}", total=len(outputs)):
         try:
             done += rate(name, [output], test_set, raters).outputs
         except NotRated as error:

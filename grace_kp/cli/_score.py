@@ -40,10 +40,7 @@ def assessor(profile: str) -> Assessor:
 def assess_trace(trace: ReasoningTrace, how: Assessor) -> dict[str, Any]:
     """Return the document of the trace with its score, and with a confidence if it had none."""
     document = trace.to_dict()
-    if document.get("grace", {}).get("unscored"):
-        how.assess(document)
-    else:
-        how.value(document)
+    (how.assess if document.get("grace", {}).get("unscored") else how.value)(document)
     return document
 
 
@@ -194,9 +191,8 @@ def evaluate(
     try:
         for name in imports or ():
             load_module(name, "--import")
-        scorers = Suite.load(suite)
         rows = evaluate_cases(
-            scorers,
+            Suite.load(suite),
             cases,
             jobs=jobs,
             details=as_json,
@@ -236,8 +232,7 @@ def _show_cases(rows: list[tuple[str, dict[str, Any]]]) -> None:
     for name, report in failed[:SHOWN]:
         put_text(out, f"fails  {clean(name)}  overall {report['overall']:.3f}", style="red")
         for line in report["diagnosis"]:
-            indent = len(line) - len(line.lstrip(" "))
-            put_text(out, clean(line), indent=7 + indent)
+            put_text(out, clean(line), indent=7 + (len(line) - len(line.lstrip(" "))))
     if len(failed) > SHOWN:
         put_text(out, f"and {len(failed) - SHOWN:,} more; --html or --json shows all")
     shown = TextTable(*SCORERS)

@@ -116,8 +116,7 @@ def list_users(store: StoreOption = None, as_json: JsonOption = False) -> None:
         return
     table = TextTable(TableColumn("name", least=20), TableColumn("role", "word"), TableColumn("last use", "word"))
     for name, account in found.items():
-        last = moment_text(seen[name]) if name in seen else "never"
-        table.add(clean(account.name), account.role.value, last)
+        table.add(clean(account.name), account.role.value, moment_text(seen[name]) if name in seen else "never")
     if found:
         table.print(console())
     else:
@@ -202,8 +201,7 @@ def run(
         _put_beginning(server, address, store)
         if server.hint:
             say_error(server.hint)
-        is_terminal = sys.stdout.isatty() and not os.environ.get("CI")
-        opens = not no_browser and is_terminal
+        opens = not no_browser and sys.stdout.isatty() and not os.environ.get("CI")
         # Ctrl-C ends the command in the same way while the browser opens.
         with suppress(KeyboardInterrupt), _browser(address) if opens else nullcontext():
             server.run()

@@ -177,8 +177,7 @@ class Sheet:
         shown = children if self._full else children[:NESTED]
         for depth, name, child in shown:
             put_field(self._out, "nested", "  " * depth + clean(name))
-            facts = "not in this store" if child is None else _facts(child)
-            put_text(self._out, facts, indent=12 + 2 * depth)
+            put_text(self._out, "not in this store" if child is None else _facts(child), indent=12 + 2 * depth)
         if len(shown) < len(children):
             put_text(self._out, f"and {len(children) - len(shown):,} more nested runs; --full shows all")
         if children and not self._nested:
@@ -196,8 +195,7 @@ class Sheet:
             child = self._found(name)
             yield depth, name, child
             if child is not None and depth < DEPTH:
-                below = items(mapping(child.grace).get("children"))
-                waiting += [(depth + 1, nested) for nested in reversed(below)]
+                waiting += [(depth + 1, nested) for nested in reversed(items(mapping(child.grace).get("children")))]
 
     def _found(self, name: str) -> ReasoningTrace | None:
         from grace_kp.runtime import with_outcomes
@@ -220,8 +218,7 @@ class Sheet:
 
 
 def _by_step(entries: object, field: str) -> dict[int, dict[str, Any]]:
-    found = map(mapping, items(entries))
-    return {entry[field]: entry for entry in found if isinstance(entry.get(field), int)}
+    return {entry[field]: entry for entry in map(mapping, items(entries)) if isinstance(entry.get(field), int)}
 
 
 def _describe_label(entry: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ from grace_kp.pages import count_text, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from grace_kp.integrations.knowledgepulse import Contributed, Contribution, KnowledgePulse
+    from grace_kp.integrations.knowledgepulse import Contribution, KnowledgePulse
     from grace_kp.runtime import Assessor
     from grace_kp.store import Record, Store
     from grace_kp.trace import FileRun, ReasoningTrace
@@ -112,8 +112,7 @@ def _add_filters(command: Callable[..., None]) -> Callable[..., None]:
     known = signature(command, eval_str=True).parameters.values()
     expanded: list[Parameter] = []
     for parameter in known:
-        is_place = parameter.name == "conditions"
-        expanded += filters if is_place else [parameter.replace(kind=Parameter.KEYWORD_ONLY)]
+        expanded += filters if parameter.name == "conditions" else [parameter.replace(kind=Parameter.KEYWORD_ONLY)]
     run.__doc__ = command.__doc__
     run.__signature__ = Signature(expanded)  # type: ignore[attr-defined]
     return run
@@ -458,7 +457,11 @@ def contribute(
         kept = [{"id": item.id, "status": "not_eligible", "reason": item.reason} for item in staying]
         put_json([asdict(item) for item in sent] + kept)
     else:
-        _put_sent(sent, staying)
+        lines = [
+            (item.id, item.status.replace("_", " ") + (f": {item.reason}" if item.reason else "")) for item in sent
+        ]
+        for parts in [*lines, *((reason,) for reason in _reasons(staying))] or [("no traces",)]:
+            _line(*parts)
     if any(item.status == "failed" for item in sent):
         raise typer.Exit(1)
 
@@ -518,12 +521,6 @@ def _ask_to_send(url: str, leaving: list[Contribution], staying: list[Contributi
     if ask(f"Send {count_text(len(leaving), 'trace')} to {clean(url)}? Type yes: ").strip().lower() != "yes":
         say_error("nothing was sent")
         raise typer.Exit(1)
-
-
-def _put_sent(sent: list[Contributed], staying: list[Contribution]) -> None:
-    lines = [(item.id, f"{item.status.replace('_', ' ')}{f': {item.reason}' if item.reason else ''}") for item in sent]
-    for parts in [*lines, *((reason,) for reason in _reasons(staying))] or [("no traces",)]:
-        _line(*parts)
 
 
 def _reasons(staying: list[Contribution]) -> Iterator[str]:

@@ -347,10 +347,7 @@ class RunReader:
 
 
 def history_of_document(
-    document: Entry | ReasoningTrace,
-    step: int | None = None,
-    *,
-    decisions: int | None = None,
+    document: Entry | ReasoningTrace, step: int | None = None, *, decisions: int | None = None
 ) -> ActionHistory:
     """Return what an agent had seen before a step of its run, as a trace holds it.
 

@@ -87,8 +87,7 @@ def normal_form(text: str) -> str:
         text = unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
     if "\\" in text:
         text = _ESCAPE.sub(lambda match: "\n" if match[1] else match[2], _FOLD.sub(" ", text))
-    lines = [" ".join(line.split()) for line in text.casefold().splitlines()]
-    return "\n".join([line for line in lines if line])
+    return "\n".join([line for line in [" ".join(line.split()) for line in text.casefold().splitlines()] if line])
 
 
 def words_of(text: str) -> list[str]:
@@ -154,8 +153,7 @@ def notations_in(text: str, words: Collection[str] = ()) -> list[Found]:
     found: list[Found] = []
     for match in _NOTATION.finditer(text):
         date = _DATE.match(match[0])
-        keys = _date_keys(*date.groups()) if date else number_keys(match[0])
-        found += [(key, *match.span()) for key in keys]
+        found += [(key, *match.span()) for key in (_date_keys(*date.groups()) if date else number_keys(match[0]))]
     if not _MONTH_NAMES.keys().isdisjoint([word[:3] for word in words or words_of(text) if not word.isdigit()]):
         for match in _NAMED_DATE.finditer(text):
             day, name, year = (match[1], match[2], match[3]) if match[1] else (match[5], match[4], match[6])

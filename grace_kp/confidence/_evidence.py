@@ -287,9 +287,8 @@ class RunEvidence:
         def changes(fields: dict[str, Any], to: ConfidenceFactors) -> dict[str, Any]:
             return {name: value for name, value in fields.items() if value != getattr(to, name)}
 
-        every = {name: getattr(factors, name) for name in _EVERY}
         return {
-            "factors": changes(every, _DEFAULTS),
+            "factors": changes({name: getattr(factors, name) for name in _EVERY}, _DEFAULTS),
             "pessimistic": changes(self._pessimistic(), factors),
             "without_idle_calls": changes(self._without_idle_calls(), factors),
             "usable_scores": self.usable_scores,
@@ -447,11 +446,10 @@ def _recorded_results(search: Mapping[str, Any]) -> SearchResults:
     scores = [score for value in values if (score := usable_score(value)) is not None]
     unusable = len(values) - len(scores) + _count(search, "unusable_scores")
     count = max(_count(search, "count"), len(scores) + unusable)
-    sources = tuple(source for source in _list_field(search, "sources") if isinstance(source, str) and source)
     return SearchResults(
         count=count,
         scores=tuple(scores),
-        sources=sources,
+        sources=tuple(source for source in _list_field(search, "sources") if isinstance(source, str) and source),
         unusable_scores=unusable,
         unreadable=bool(search.get("unreadable")),
         kind=NONE if search.get("kind") == NONE else "",

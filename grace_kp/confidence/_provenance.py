@@ -178,8 +178,7 @@ class _Piece:
         for place, kind, phrase in self.instructions[first:last]:
             if not start <= place < end:
                 near.setdefault(kind, phrase)
-        points = sum(WEIGHTS[kind] for kind in near)
-        return " … ".join(dict.fromkeys(near.values())) if points >= ENOUGH else ""
+        return " … ".join(dict.fromkeys(near.values())) if sum(WEIGHTS[kind] for kind in near) >= ENOUGH else ""
 
 
 class ProvenanceIndex:
@@ -304,13 +303,7 @@ class ProvenanceIndex:
         return False
 
     def _add(
-        self,
-        kind: Kind,
-        tool: str,
-        value: object,
-        step: int,
-        is_complete: bool = True,
-        is_failure: bool = False,
+        self, kind: Kind, tool: str, value: object, step: int, is_complete: bool = True, is_failure: bool = False
     ) -> bool:
         """Index a text; return whether nothing is missing in it."""
         order = self.mark() if self.at is None else self.at
@@ -325,8 +318,7 @@ class ProvenanceIndex:
             text = text[: MAX_TOTAL - self._total]
         self._total += len(text)
         for start in range(0, len(text), MAX_PIECE):
-            part = text[max(0, start - OVERLAP) : start + MAX_PIECE]
-            self._index(_Piece(kind, tool, step, order, part, is_failure))
+            self._index(_Piece(kind, tool, step, order, text[max(0, start - OVERLAP) : start + MAX_PIECE], is_failure))
         return is_whole
 
     def _index(self, piece: _Piece) -> None:
@@ -473,7 +465,6 @@ class ProvenanceIndex:
 
 
 def _line(text: str) -> str:
-    """Return a value in normal form as one line."""
     return normal_form(text[:MAX_TEXT]).replace("\n", " ")
 
 

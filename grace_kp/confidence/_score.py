@@ -354,8 +354,7 @@ class ConfidenceAggregator:
         values = _values(scores)
         check_unit("critical_threshold", critical_threshold)
         mean = self.aggregate(values)
-        critical = any(value < critical_threshold for value in values)
-        return (mean * CRITICAL_SHARE, True) if critical else (mean, False)
+        return (mean * CRITICAL_SHARE, True) if any(value < critical_threshold for value in values) else (mean, False)
 
 
 def _values(scores: Iterable[ConfidenceScore | float]) -> list[float]:

@@ -14,13 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ScoreKind = Literal[
-    "similarity",
-    "cosine_similarity",
-    "distance",
-    "cosine_distance",
-    "l2_distance",
-    "squared_l2_distance",
-    "none",
+    "similarity", "cosine_similarity", "distance", "cosine_distance", "l2_distance", "squared_l2_distance", "none"
 ]
 Scores: TypeAlias = (
     ScoreKind | str | tuple[str, ScoreKind | Callable[[float], float | None]] | Callable[[Any], float | None]

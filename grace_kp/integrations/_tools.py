@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Action, Grace
 
 _log = logging.getLogger("grace_kp.gate")
+MAX_ACTIONS = 1_000
 _ENDINGS = {"done": "close", "failed": "fail"}
 
 
@@ -41,6 +42,8 @@ class Tools:
     def action(self, name: str, schema: Callable[[], Any] = lambda: None) -> Action:
         """Return the action of a tool, which is gated only if a policy matches its name."""
         if name not in self._actions:
+            if len(self._actions) >= MAX_ACTIONS:  # a model may call tools by any name
+                self._actions.clear()
             policy, stated = self._policies.stated_for(name), attempt(self._owner, schema)
             self._actions[name] = self._grace.action(name, schema=stated, policy=policy, failed=self._failed)
         return self._actions[name]

@@ -120,7 +120,8 @@ def _framework_judge(model: Any, timeout: float) -> Callable[[str], Any]:
     def request(prompt: str) -> Awaitable[Any]:
         from pydantic_ai import direct, messages
 
-        return direct.model_request(model, [messages.ModelRequest.user_text_prompt(prompt)])
+        asked: Awaitable[Any] = direct.model_request(model, [messages.ModelRequest.user_text_prompt(prompt)])
+        return asked
 
     async def ainvoke(prompt: str) -> JudgeReply:
         return _reply(await model.ainvoke(prompt, {"callbacks": []}))

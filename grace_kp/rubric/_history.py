@@ -230,8 +230,7 @@ def unescape_cell(text: str) -> str:
 
 
 def _cells(line: str) -> tuple[str, ...]:
-    inner = line.strip(" \t").removeprefix("|")
-    parts = re.split(r"(?<!\\)((?:\\\\)*)\|", inner)
+    parts = re.split(r"(?<!\\)((?:\\\\)*)\|", line.strip(" \t").removeprefix("|"))
     cells = ["".join(parts[index : index + 2]) for index in range(0, len(parts), 2)]
     if cells and not cells[-1].strip(" \t"):
         cells.pop()
@@ -450,8 +449,7 @@ class History:
         try:
             history.text = data.decode("utf-8")
         except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise InvalidHistory("not UTF-8", file=str(path), line=line) from None
+            raise InvalidHistory("not UTF-8", file=str(path), line=data.count(b"\n", 0, error.start) + 1) from None
         history._read(history.text)
         return history
 

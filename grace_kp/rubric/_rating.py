@@ -223,8 +223,7 @@ def rate(
         disputes += found
         counting = [rating for rating in ratings if rating.judgements or not problems]
         bonuses = min(rating.bonuses for rating in counting)
-        penalties = min(rating.penalties for rating in counting)
-        runs.append(Run(output.document, judgements, bonuses, penalties))
+        runs.append(Run(output.document, judgements, bonuses, min(rating.penalties for rating in counting)))
     variant = Variant(name, tuple(runs), test_set)
     return Rated(variant, tuple(rated), agreement_of(pairs), tuple(disputes), tuple(filter(None, gaps)))
 

@@ -82,8 +82,7 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
 
 
 def _figures(variant: Variant) -> tuple[str, ...]:
-    figures = variant.summary.figures
-    return variant.name, *(f"{value:.2f}" if isinstance(value, float) else value for value in figures)
+    return variant.name, *(f"{value:.2f}" if isinstance(value, float) else value for value in variant.summary.figures)
 
 
 def require_plots() -> None:

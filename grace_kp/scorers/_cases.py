@@ -71,8 +71,7 @@ def parse_case(line: bytes, number: int, path: Path) -> Case:
     """Return the case in a line; number and path are for its messages."""
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        document = json.loads(text, object_pairs_hook=object_without_duplicates)
-        fields = checked_object(document, "the case", _CASE)
+        fields = checked_object(json.loads(text, object_pairs_hook=object_without_duplicates), "the case", _CASE)
         actual = _result_of_trace(fields) if "trace" in fields else EditResult.from_dict(fields.get("actual"))
         return Case(str(fields.get("id", number)), actual, EditExpectation.from_dict(fields.get("expected")))
     except MissingExtra:
@@ -138,13 +137,12 @@ def evaluate_cases(
         number, line = lines[index]
         case = parse_case(line, number, path)
         report = suite.evaluate(case.actual, case.expected)
-        document = {
+        return storable(case.id), {
             "passed": report.passed,
             "overall": report.overall,
             "results": [_result_dict(result, details) for result in report.results],
             "diagnosis": [storable(line) for line in report.diagnosis],
         }
-        return storable(case.id), document
 
     affinity = getattr(os, "sched_getaffinity", None)
     processes = jobs or (len(affinity(0)) if affinity is not None else os.cpu_count() or 1)

@@ -24,13 +24,7 @@ class OnTraces:
     """A scorer or suite for finished runs, with their expectations: `Grace(scorers=[OnTraces(suite, expected=…)])`."""
 
     def __init__(
-        self,
-        scorer: object,
-        expected: Expected = None,
-        *,
-        name: str | None = None,
-        as_is: bool = False,
-        **inputs: str,
+        self, scorer: object, expected: Expected = None, *, name: str | None = None, as_is: bool = False, **inputs: str
     ) -> None:
         """Set the scorer and what runs should have done.
 

@@ -204,8 +204,7 @@ def match_pairs(left: Sequence[Sequence[Hashable]], right: Sequence[Sequence[Has
         while free is not None:  # each item on the path gives its partner to the item before it
             item = reached_from[reached_by[free]]
             owner[free] = item
-            previous = partner.get(item)
-            partner[item], free = free, previous
+            partner[item], free = free, partner.get(item)
     return sorted(partner.items())
 
 

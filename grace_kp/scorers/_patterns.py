@@ -120,8 +120,7 @@ def _check_size(text: str, shown: str) -> None:
         if counted is not None and (counted[1] or counted[3]):
             # Digits beyond the ninth cannot change the outcome.
             least = max(int(counted[1][:9] or "0"), 1)
-            most = max(least, int(counted[3][:9] or "0"))
-            product = last[1] * most
+            product = last[1] * max(least, int(counted[3][:9] or "0"))
             if (last[1] > 1 and product > MAX_REPEATED) or last[0] * least > MAX_UNFOLDED:
                 raise PatternError(
                     f"the pattern {shown} repeats a part {product:,} times; nested repetitions may multiply to {MAX_REPEATED:,}"
@@ -160,8 +159,7 @@ def with_strict_ends(text: str, *, verbose: bool, nested_sets: bool) -> str:
     """
     if "$" not in text:
         return text
-    is_multiline = any("m" in flags[1] for flags in _FLAGS.finditer(text))
-    anchor = END_OF_TEXT_OR_LINE if is_multiline else END_OF_TEXT
+    anchor = END_OF_TEXT_OR_LINE if any("m" in flags[1] for flags in _FLAGS.finditer(text)) else END_OF_TEXT
     return "".join(
         anchor if part == "$" else part for part in _parts_of(text, verbose=verbose, nested_sets=nested_sets)
     )

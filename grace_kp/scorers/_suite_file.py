@@ -35,8 +35,7 @@ class _SuiteFields(SourceFields):
 def read_suite_file(path: str | Path) -> tuple[SourceFile, list[Entry]]:
     """Return a suite file and its entries."""
     source = SourceFile.read(path, _FEATURE, SuiteError)
-    scorers = source.parse(_SuiteFields).scorers
-    return source, [_entry(source, number, fields) for number, fields in enumerate(scorers)]
+    return source, [_entry(source, number, fields) for number, fields in enumerate(source.parse(_SuiteFields).scorers)]
 
 
 def _entry(source: SourceFile, number: int, fields: _EntryFields) -> Entry:

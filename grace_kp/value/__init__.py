@@ -13,13 +13,6 @@ from grace_kp.value._score import (
 )
 
 __all__ = [
-    "WEIGHT_PROFILES",
-    "ScoringWeights",
-    "ValueScore",
-    "ValueScorer",
-    "VectorCache",
-    "embedded_text",
-    "evaluate_value",
-    "profile_for",
-    "register_profile",
-]
+    "WEIGHT_PROFILES", "ScoringWeights", "ValueScore", "ValueScorer", "VectorCache", "embedded_text", "evaluate_value",
+    "profile_for", "register_profile",
+]  # fmt: skip

@@ -123,9 +123,8 @@ class VectorCache:
             self._count = self._next = 0
 
     def _put(self, row: npt.NDArray[np.float32]) -> None:
-        added_at = self._clock() if self.ttl_seconds is not None else 0.0
+        self._added_at[self._next] = self._clock() if self.ttl_seconds is not None else 0.0
         self._matrix[self._next] = row
-        self._added_at[self._next] = added_at
         self._next = (self._next + 1) % self.max_elements
         self._count = min(self._count + 1, self.max_elements)
 

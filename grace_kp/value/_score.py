@@ -52,7 +52,10 @@ class ScoringWeights:
 
     def __post_init__(self) -> None:
         for name in _NAMES:
-            object.__setattr__(self, name, _weight(name, getattr(self, name)))
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+                raise ValueError(f"weight {name} must be a finite number >= 0 (got {value!r})")
+            object.__setattr__(self, name, float(value))
         total = math.fsum(getattr(self, name) for name in _NAMES)
         # The last term allows a binary rounding error on top of a sum that is off by exactly 1e-6.
         if abs(total - 1.0) > SUM_TOLERANCE + 1e-12:
@@ -60,12 +63,6 @@ class ScoringWeights:
 
 
 _NAMES = tuple(field.name for field in fields(ScoringWeights))
-
-
-def _weight(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
-        raise ValueError(f"weight {name} must be a finite number >= 0 (got {value!r})")
-    return float(value)
 
 
 _PROFILES = {

@@ -270,8 +270,7 @@ def serving(
 
 
 def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
-    is_local = _is_loopback(host)
-    if is_local and addresses.is_loopback:
+    if _is_loopback(host) and addresses.is_loopback:
         return
     if not addresses.is_loopback and not addresses.is_secure:
         raise GraceError(

@@ -77,8 +77,7 @@ def problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, str
         name = (place[0] if issubclass(model, Parameters) else ".".join(place)) if place else "body"
         reason = found["msg"].removeprefix("Value error, ")
         value = "" if brief(found["input"]) in reason else f", not {brief(found['input'])}"
-        other = f"cannot be used: {reason[:1].lower()}{reason[1:]}{value}"
-        problems.setdefault(name, texts.get(found["type"], other))
+        problems.setdefault(name, texts.get(found["type"], f"cannot be used: {reason[:1].lower()}{reason[1:]}{value}"))
     return problems
 
 

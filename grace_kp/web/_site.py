@@ -145,11 +145,7 @@ def templates() -> Environment:
 
 
 def when(seconds: float | None, otherwise: str = "never") -> Markup:
-    """Return a time as HTML: the script of the pages shows it in the reader's time zone, and without script it is in UTC.
-
-    Args:
-        seconds: seconds since the epoch; None or infinite for never.
-    """
+    """Return seconds since the epoch, None or infinite for never, as HTML: a script shows the reader's time zone, and without script it is in UTC."""
     if seconds is None or not math.isfinite(seconds):
         return Markup.escape(otherwise)
     try:
@@ -202,11 +198,7 @@ class ValueCache:
         self._values: OrderedDict[Hashable, CachedValue] = OrderedDict()
 
     def get(self, key: Hashable, now: float, compute: Callable[[], Any]) -> CachedValue | None:
-        """Return a recent value; the previous one, or None, if the computation takes longer than a reader waits.
-
-        Args:
-            now: seconds since the epoch.
-        """
+        """Return a value that is recent `now`; the previous one, or None, if the computation takes longer than a reader waits."""
         before = self._values.get(key)
         if before is not None and 0 <= now - before.at < before.fresh_seconds:
             return before
@@ -267,9 +259,7 @@ class Site:
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a template as a page.
 
-        Args:
-            values: the values of the template. Strings are escaped, and their invisible characters are made visible; pass HTML from
-                `grace_kp.pages` as `markupsafe.Markup`.
+        Strings are escaped, and their invisible characters are made visible; pass HTML from `grace_kp.pages` as `markupsafe.Markup`.
         """
         text = self.look.get_template(template).render(
             request=request,

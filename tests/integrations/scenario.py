@@ -15,6 +15,7 @@ import signal
 import sqlite3
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -59,24 +60,14 @@ PAY = ("p1", "pay", {"to": "ann", "amount": 5, "memo": "tea"})
 REFUND = ("r1", "refund", {"to": "bob", "amount": 7})
 PAID = {"tool": "pay", "to": "ann", "amount": 5, "memo": "tea"}
 REASON = "Bob is not a customer."
+LOOK = (
+    calls(("l1", "lookup", {"query": "ann"}), ("l2", "lookup", {"query": "bob"})),
+    calls(("f1", "flaky", {"n": 1})),
+    calls(("f2", "flaky", {"n": 1})),
+)
 STORIES: dict[str, dict[str, tuple[Turn, ...]]] = {
-    "look": {
-        "main": (
-            calls(("l1", "lookup", {"query": "ann"}), ("l2", "lookup", {"query": "bob"})),
-            calls(("f1", "flaky", {"n": 1})),
-            calls(("f2", "flaky", {"n": 1})),
-            DONE,
-        )
-    },
-    "whole": {
-        "main": (
-            calls(("l1", "lookup", {"query": "ann"}), ("l2", "lookup", {"query": "bob"})),
-            calls(("f1", "flaky", {"n": 1})),
-            calls(("f2", "flaky", {"n": 1})),
-            calls(PAY, REFUND),
-            DONE,
-        )
-    },
+    "look": {"main": (*LOOK, DONE)},
+    "whole": {"main": (*LOOK, calls(PAY, REFUND), DONE)},
     "pay": {"main": (calls(PAY), DONE)},
     "again": {"main": (calls(PAY), calls(("p2", *PAY[1:])), DONE)},
     "no model": {"main": (calls(("l1", "lookup", {"query": "ann"})),)},
@@ -274,14 +265,16 @@ WHOLE = {
 def program(place: str, folder: str, story: str, kill: str) -> None:
     """A program that starts or goes on, and keeps what it needs to go on; `kill` is a place, or seconds until it is killed."""
     at = Path(folder)
-    if re.fullmatch(r"[\d.]+", kill):
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the default action ends the process, wherever it is
-        signal.setitimer(signal.ITIMER_REAL, float(kill))
     if kill == "claiming":
         for name in ("run", "arun", "begin", "abegin"):
             setattr(gk.Verdict, name, lambda *_args, **_kwargs: crash())
     shop, kept = Shop(driver_of(place), at, story, open_grace(at), kill=kill), at / "saved"
-    ran = shop.driver.run(shop.case, shop.grace, GATES, kept.read_text() if kept.exists() else None, stream=False)
+    begun, saved = time.perf_counter(), kept.read_text() if kept.exists() else None
+    if re.fullmatch(r"[\d.]+", kill):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the default action ends the process, wherever it is
+        signal.setitimer(signal.ITIMER_REAL, float(kill))
+    ran = shop.driver.run(shop.case, shop.grace, GATES, saved, stream=False)
+    append(at / "seconds.jsonl", time.perf_counter() - begun)
     if kill == "asked":
         crash()
     if ran.waiting and ran.saved is not None:

@@ -248,8 +248,9 @@ class _Scope:
         gated = self.talk.gated.get(id(agent), {})
         calls = [each for each in response.output if each.type == "function_call" and each.name in gated]
         read = [(gated[each.name], each.call_id, _arguments(each.arguments)) for each in calls]
+        once = {_key(action.name, call_id, each): (action, call_id, each) for action, call_id, each in read}
         try:
-            await self.decide(agent, [each for each in read if each[2] is not None])
+            await self.decide(agent, [each for each in once.values() if each[2] is not None])
         except Exception:  # noqa: BLE001 — each call is decided again before it runs
             _log.exception("a gate failed; its calls are refused when they are to run")
 

@@ -101,7 +101,7 @@ class GraceHooks:
         }.items():
             registry.add_callback(kind, lambda event, hook=hook: _try(partial(hook, event, event.agent)))
         registry.add_callback(events.BeforeToolCallEvent, self._before_tool)
-        registry.add_callback(events.AfterToolCallEvent, self._after_tool)
+        registry.add_callback(events.AfterToolCallEvent, lambda event: _try(partial(self._after_tool, event)))
 
     def _begin(self, _event: Any, agent: Any) -> None:
         self._invocations[agent] = _Invocation(self._session_of(agent))

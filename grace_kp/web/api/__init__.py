@@ -40,24 +40,10 @@ def get_description(call: ApiCall) -> dict[str, Any]:
 
 
 OPERATIONS = (
-    ApiOperation(
-        name="getHealth",
-        path="/healthz",
-        right=Right.ANYBODY,
-        summary="Check that the store can be read",
-        answer=get_health,
-        result=Health,
-    ),
+    ApiOperation("getHealth", "/healthz", Right.ANYBODY, "Check that the store can be read", get_health, Health),
     *_runs.OPERATIONS,
     *_approvals.OPERATIONS,
-    ApiOperation(
-        name="getDescription",
-        path="/api/openapi.json",
-        right=Right.SEE,
-        summary="Get this description",
-        answer=get_description,
-        result=OpenApi,
-    ),
+    ApiOperation("getDescription", "/api/openapi.json", Right.SEE, "Get this description", get_description, OpenApi),
 )
 """The operations of the API."""
 

@@ -170,8 +170,7 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
 
 def get_approval(call: ApiCall) -> dict[str, Any]:
     """Return an approval; the audit trail records who has seen it."""
-    viewer = None if call.request.method == "HEAD" else call.person.actor
-    approval = call.site.requests.get(call.id, by=viewer)
+    approval = call.site.requests.get(call.id, by=None if call.request.method == "HEAD" else call.person.actor)
     document, alarms = approval.to_dict(), approval_alarms(approval)
     return {**document, "facts": {**document["facts"], "alarm_sentences": alarms}} if alarms else document
 
@@ -250,53 +249,36 @@ def _verb(
     verb: str, body: type[VerbBody], summary: str, example: dict[str, Any], *problems: str, description: str = ""
 ) -> ApiOperation:
     return ApiOperation(
-        name=f"{verb}Approval",
+        f"{verb}Approval",
+        f"/api/v1/approvals/{{id}}/{verb}",
+        Right.DECIDE,
+        summary,
+        decide(verb),
+        Approval,
+        ("unknown_approval", "not_entitled", "already_decided", *problems),
         method="POST",
-        path=f"/api/v1/approvals/{{id}}/{verb}",
-        right=Right.DECIDE,
-        summary=summary,
         description=description,
-        answer=decide(verb),
-        result=Approval,
         body=body,
         example=example,
-        problems=("unknown_approval", "not_entitled", "already_decided", *problems),
     )
 
 
 _CHANGED = "changed_since_shown"
 OPERATIONS = (
     ApiOperation(
-        name="listApprovals",
-        path="/api/v1/approvals",
-        right=Right.SEE,
-        summary="List approvals",
+        "listApprovals", "/api/v1/approvals", Right.SEE, "List approvals", list_approvals, ApprovalList,
+        parameters=ListParameters,
         description="Pending ones by deadline and level; past ones by last change, newest first. `group` restricts the pending ones, `by` and "
         "`since` the past ones.",
-        answer=list_approvals,
-        result=ApprovalList,
-        parameters=ListParameters,
     ),
     ApiOperation(
-        name="getApproval",
-        path="/api/v1/approvals/{id}",
-        right=Right.SEE,
-        summary="Get an approval",
+        "getApproval", "/api/v1/approvals/{id}", Right.SEE, "Get an approval", get_approval, Approval, ("unknown_approval",),
         description="The audit trail records, once per account and revision, that it was seen; also for accounts with the role `agent`.",
-        answer=get_approval,
-        result=Approval,
-        problems=("unknown_approval",),
     ),
     ApiOperation(
-        name="listApprovalHistory",
-        path="/api/v1/approvals/{id}/history",
-        right=Right.SEE,
-        summary="List the audit trail of an approval",
+        "listApprovalHistory", "/api/v1/approvals/{id}/history", Right.SEE, "List the audit trail of an approval",
+        list_entries, Entries, ("unknown_approval",), parameters=EntryParameters,
         description="Entries hold no arguments and no notes, only commitments to them.",
-        answer=list_entries,
-        result=Entries,
-        parameters=EntryParameters,
-        problems=("unknown_approval",),
     ),
     _verb("approve", Approve, "Consent to an action", {"digest": DIGEST, "note": "checked the order"}, _CHANGED, "unseen",
           description="With a quorum, this is one vote."),
@@ -309,24 +291,13 @@ OPERATIONS = (
     _verb("withdraw", Withdraw, "Cancel a request, or a decision that has not been claimed", {"reason": "obsolete"}),
     _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"revision": 4, "happened": True}, _CHANGED),
     ApiOperation(
-        name="decideApprovals",
-        method="POST",
-        path="/api/v1/approvals/decide",
-        right=Right.DECIDE,
-        summary="Carry out a verb on several approvals",
-        description="Each is a separate transaction: some may succeed while others do not. `withdraw` does not compare the digests.",
-        answer=decide_several,
-        result=Outcomes,
-        body=Several,
+        "decideApprovals", "/api/v1/approvals/decide", Right.DECIDE, "Carry out a verb on several approvals",
+        decide_several, Outcomes, method="POST", body=Several,
         example={"verb": "approve", "approvals": [{"id": IDS["approvals"], "digest": DIGEST}]},
+        description="Each is a separate transaction: some may succeed while others do not. `withdraw` does not compare the digests.",
     ),
     ApiOperation(
-        name="listStanding",
-        path="/api/v1/standing",
-        right=Right.SEE,
-        summary="List standing approvals",
-        answer=list_standing,
-        result=StandingList,
+        "listStanding", "/api/v1/standing", Right.SEE, "List standing approvals", list_standing, StandingList,
         parameters=StandingParameters,
     ),
 )  # fmt: skip

@@ -233,10 +233,7 @@ def document(operations: Sequence[ApiOperation], *, root: str = "", cookie: str 
         "servers": [{"url": root or "/"}],
         "security": [{"token": []}, {"session": [], "csrf": []}] if cookie else [{"token": []}],
         "paths": paths,
-        "components": {
-            "schemas": component_schemas(kinds),
-            "securitySchemes": _security(cookie),
-        },
+        "components": {"schemas": component_schemas(kinds), "securitySchemes": _security(cookie)},
     }
 
 

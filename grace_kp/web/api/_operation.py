@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -95,7 +95,7 @@ class ApiCall:
         return person_of(self.request)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ApiOperation:
     """One method of one address."""
 
@@ -105,17 +105,18 @@ class ApiOperation:
     """With `{id}` where the address holds an id."""
     right: Right
     summary: str
-    description: str = ""
     answer: Callable[[ApiCall], Any]
     """Returns a JSON value or a JSON string. Raises `ApiProblem` or an error of this library."""
     result: type
     """Type of the result."""
+    problems: tuple[str, ...] = ()
+    """Codes of its specific problems."""
+    _: KW_ONLY
+    description: str = ""
     method: str = "GET"
     status: int = 200
     parameters: type[Parameters] = Parameters
     body: type[BaseModel] | None = None
-    problems: tuple[str, ...] = ()
-    """Codes of its specific problems."""
     example: Mapping[str, Any] = field(default_factory=dict)
     """A body."""
 
@@ -187,5 +188,4 @@ def refuse_other_methods(address: str, operations: Sequence[ApiOperation]) -> Pa
         problem = ApiProblem("method_not_allowed", message)
         return json_response(problem.document, problem.status, {"Allow": ", ".join(allowed)})
 
-    others = [method for method in METHODS if method not in allowed]
-    return route(address, refuse, operations[0].right, methods=others)
+    return route(address, refuse, operations[0].right, methods=[method for method in METHODS if method not in allowed])

@@ -112,76 +112,45 @@ def get_figures(call: ApiCall) -> dict[str, Any]:
         reason = reason or "the figures of this period are being computed; ask again in a moment"
         raise ApiProblem("unavailable", reason)
     pending = site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,)))
-    spent = spending(runs.models, site.grace.settings.prices)
     return {
         "since": since,
         "until": until,
         "agent": asked.agent,
         "runs": asdict(runs),
         "approvals": {**asdict(found.value), "pending": pending},
-        "spending": [asdict(each) for each in spent],
+        "spending": [asdict(each) for each in spending(runs.models, site.grace.settings.prices)],
         "thresholds": site.grace.thresholds.to_dict(),
     }
 
 
 OPERATIONS = (
     ApiOperation(
-        name="listRuns",
-        path="/api/v1/runs",
-        right=Right.SEE,
-        summary="List runs, newest first",
+        "listRuns", "/api/v1/runs", Right.SEE, "List runs, newest first", list_runs, RunPage, parameters=RunListParameters,
         description="Conditions can be combined; all of them must hold. A search that takes too long ends early: `searched_to` then states how "
         "far back it got, and `older` goes on from there.",
-        answer=list_runs,
-        result=RunPage,
-        parameters=RunListParameters,
     ),
     ApiOperation(
-        name="getRun",
-        path="/api/v1/runs/{id}",
-        right=Right.SEE,
-        summary="Get a run as it is stored",
+        "getRun", "/api/v1/runs/{id}", Right.SEE, "Get a run as it is stored", get_run, ReasoningTrace, ("unknown_run",),
         description="A request for approval that was pending when the run ended states under `now` what has become of it since: `state`, and once "
         "it is decided `decision`, `by` and `at`.",
-        answer=get_run,
-        result=ReasoningTrace,
-        problems=("unknown_run",),
     ),
     ApiOperation(
-        name="listFeedback",
-        path="/api/v1/runs/{id}/feedback",
-        right=Right.SEE,
-        summary="List the labels of a run and of its actions",
-        answer=list_feedback,
-        result=Feedback,
-        problems=("unknown_run",),
+        "listFeedback", "/api/v1/runs/{id}/feedback", Right.SEE, "List the labels of a run and of its actions",
+        list_feedback, Feedback, ("unknown_run",),
     ),
     ApiOperation(
-        name="addFeedback",
-        method="POST",
-        path="/api/v1/runs/{id}/feedback",
-        right=Right.LABEL,
-        summary="Label a run or one of its actions as right or wrong",
+        "addFeedback", "/api/v1/runs/{id}/feedback", Right.LABEL, "Label a run or one of its actions as right or wrong",
+        add_feedback, Feedback, ("unknown_run", "unknown_action"), method="POST", status=201, body=RunLabel,
+        example={"correct": False, "note": "refunded the wrong order"},
         description="The label is stored under the name of the account. Earlier labels stay, and the newest counts. The label of an account with the "
         "role `agent` is marked as a program's: the label of a person replaces it. Such an account states no source that is reserved for people "
         "(`approval`, `audit`, `person`, `reviewer`, `seeded`), and no probability below 1.",
-        answer=add_feedback,
-        result=Feedback,
-        status=201,
-        body=RunLabel,
-        example={"correct": False, "note": "refunded the wrong order"},
-        problems=("unknown_run", "unknown_action"),
     ),
     ApiOperation(
-        name="getFigures",
-        path="/api/v1/figures",
-        right=Right.SEE,
-        summary="Get the figures of a period",
+        "getFigures", "/api/v1/figures", Right.SEE, "Get the figures of a period", get_figures, Figures,
+        parameters=FigureParameters,
         description=f"Days are in UTC, and both are included; at most {LONGEST:,} days up to today. Without `since`, {USUAL} days. "
         "Decisions on approvals are counted once a minute at most.",
-        answer=get_figures,
-        result=Figures,
-        parameters=FigureParameters,
     ),
-)
+)  # fmt: skip
 """The operations on runs and figures."""

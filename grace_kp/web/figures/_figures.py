@@ -229,11 +229,7 @@ def means_of(group: Group) -> dict[str, float | None]:
 
 
 def bars_of(days: Sequence[Group]) -> tuple[str, list[tuple[date, list[Group]]]]:
-    """Return the unit of the bars of a period, `day`, `week`, `month` or `year`, and each with its first day and its days.
-
-    Args:
-        days: the days of the period, in order.
-    """
+    """Return the unit of the bars for ordered days, `day`, `week`, `month` or `year`, and each with its first day and its days."""
     units = []
     for unit, begin in _UNITS:
         grouped: dict[date, list[Group]] = defaultdict(list)
@@ -268,12 +264,11 @@ def run_bars(days: Sequence[Group]) -> str:
 
 def confidence_plot(figures: RunFigures, thresholds: Thresholds) -> str:
     stated = ((level, getattr(thresholds, level)) for level in LEVELS[:3])
-    rules = [Rule(value, f"{level} {value:g}") for level, value in stated if value != math.inf]
     return histogram(
         "Confidence",
         figures.confidence,
         edges=SHARE_EDGES,
-        rules=rules,
+        rules=[Rule(value, f"{level} {value:g}") for level, value in stated if value != math.inf],
         axis="confidence",
         caption="The dotted lines are the thresholds in force here: at or above one, a gated action is at this level or a milder one.",
     )
@@ -292,11 +287,7 @@ def alike(site: Site, query: CatalogQuery, figures: RunFigures) -> dict[str, flo
 
 
 WAIT_EDGES = (0.0, 10.0, 60.0, 600.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0)
-_WORDS = {
-    "responded": "answered",
-    "retried": "sent back for a retry",
-    "standing": "by a standing approval",
-}
+_WORDS = {"responded": "answered", "retried": "sent back for a retry", "standing": "by a standing approval"}
 _BY_PEOPLE = ("approved", "edited", "rejected", "responded", "skipped", "retried")
 
 
@@ -335,11 +326,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def wait_plot(waits: Sequence[float]) -> str:
-    """Return the distribution of the time to a decision, with bins such as a minute, an hour and a day.
-
-    Args:
-        waits: seconds, in ascending order.
-    """
+    """Return the distribution of the time to a decision, in ascending seconds, with bins such as a minute, an hour and a day."""
     edges = list(WAIT_EDGES)
     if waits and waits[-1] > edges[-1]:
         edges.append(max(waits[-1], 2 * edges[-1]))

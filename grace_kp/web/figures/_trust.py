@@ -97,19 +97,16 @@ def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
 
 def threshold_values(grace: Grace, labelled: Mapping[str, str]) -> dict[str, Any]:
     profile: Mapping[str, Any] = grace.status()["profile"] or {}
-    rows = []
-    for level in LEVELS[:3]:
-        value = getattr(grace.thresholds, level)
-        rows.append(
+    return {
+        "thresholds": [
             {
                 "level": level,
-                "value": "never" if value == math.inf else f"{value:g}",
+                "value": "never" if (value := getattr(grace.thresholds, level)) == math.inf else f"{value:g}",
                 "origin": profile.get("thresholds_from", {}).get(level, "default"),
                 "labelled": labelled.get(level, "–"),
             }
-        )
-    return {
-        "thresholds": rows,
+            for level in LEVELS[:3]
+        ],
         "profile": profile.get("name", ""),
         "promise": _promise_words(profile.get("promise") or {}),
     }
@@ -239,8 +236,7 @@ def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
             break
     if len({row.task for row in rows}) == 1:  # the runs state no tasks, so each counts separately
         rows = [row._replace(task=number) for number, row in enumerate(rows)]
-    counts = dict(sources.most_common())
-    return Verdict(rows=rows, sources=counts, left_out=dict(left_out), is_cut=before is not None)
+    return Verdict(rows=rows, sources=dict(sources.most_common()), left_out=dict(left_out), is_cut=before is not None)
 
 
 def trust_values(site: Site, labelled: CatalogQuery) -> dict[str, Any]:

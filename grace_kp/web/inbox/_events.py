@@ -182,8 +182,7 @@ def stop_events(application: Starlette) -> None:
 
 def _missed_changes(site: Site, after: int) -> list[Change]:
     """Return the events after an event; if there are many, only the newest."""
-    head = site.tables.head()[0]
-    links = site.tables.links(after=max(after, head - MAX_MISSED), limit=MAX_MISSED)
+    links = site.tables.links(after=max(after, site.tables.head()[0] - MAX_MISSED), limit=MAX_MISSED)
     return [change for change in map(Change.of, links) if change.kind not in _SILENT]
 
 

@@ -10,7 +10,6 @@ import functools
 import json
 import math
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import KEY_FIELD, NOT_COVERED, SEALED_REMARK, canonical, decode, encode, fitted_edit, json_text
@@ -24,17 +23,15 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Approval
 
-HINTS: Mapping[str, str] = MappingProxyType(
-    {
-        "$date": "a date such as 2026-01-31",
-        "$datetime": "a date with time such as 2026-01-31T12:00:00+01:00",
-        "$time": "a time such as 12:00:00",
-        "$timedelta": "a duration such as P1DT3600S: one day and 3,600 seconds",
-        "$uuid": "a UUID",
-        "$decimal": "a decimal number such as 1.10",
-        "$path": "a path",
-    }
-)
+HINTS: Mapping[str, str] = {
+    "$date": "a date such as 2026-01-31",
+    "$datetime": "a date with time such as 2026-01-31T12:00:00+01:00",
+    "$time": "a time such as 12:00:00",
+    "$timedelta": "a duration such as P1DT3600S: one day and 3,600 seconds",
+    "$uuid": "a UUID",
+    "$decimal": "a decimal number such as 1.10",
+    "$path": "a path",
+}
 """Hints for values that are written on one line, by type tag."""
 
 
@@ -68,8 +65,7 @@ class ArgumentField:
 
     @property
     def rows(self) -> int:
-        wrapped = sum(1 + len(line) // 70 for line in self.text.split("\n"))
-        return min(max(wrapped, 1), 16)
+        return min(max(sum(1 + len(line) // 70 for line in self.text.split("\n")), 1), 16)
 
     @property
     def labels(self) -> list[str]:
@@ -109,8 +105,7 @@ def with_submitted(field: ArgumentField, submitted: str | None, *, is_null: bool
 
 def _field(approval: Approval, number: int, name: str) -> ArgumentField:
     now, schema = approval.encoded[name], approval.schema
-    declared = _resolve_reference(_object(schema.get("properties")).get(name), schema)
-    base, is_nullable = _base(declared, schema)
+    base, is_nullable = _base(_resolve_reference(_object(schema.get("properties")).get(name), schema), schema)
     encoding = str(base.get("x-encoding", "$path" if base.get("format") == "path" else ""))
     new_field = functools.partial(ArgumentField, name=name, number=number)
     fixed = [
@@ -123,8 +118,7 @@ def _field(approval: Approval, number: int, name: str) -> ArgumentField:
         return new_field(kind="fixed", hint=reason)
     choices = _choices(base, is_nullable)
     if choices:
-        forms = [canonical(choice) for choice in [*choices, now]]
-        place = forms.index(canonical(now))
+        place = [canonical(choice) for choice in [*choices, now]].index(canonical(now))
         return new_field(kind="choice", text=str(place), choices=[*choices, now] if place == len(choices) else choices)
     new_field = functools.partial(new_field, is_nullable=is_nullable)
     tag = next((key for key in now if key.startswith("$")), "") if isinstance(now, dict) else ""
@@ -200,8 +194,7 @@ def _number(text: str, hint: str) -> int | float:
 def _line(field: ArgumentField, text: str, now: Any) -> Any:
     """Parse a date, duration or the like. The value keeps its named time zone if the offset belongs to that zone."""
     rest = {key: item for key, item in now.items() if key in {"zone", "name"}} if isinstance(now, dict) else {}
-    forms = [{field.tag: text, **rest, **({"fold": 1} if fold else {})} for fold in ([0, 1] if rest else [0])]
-    for form in forms:
+    for form in [{field.tag: text, **rest, **({"fold": 1} if fold else {})} for fold in ([0, 1] if rest else [0])]:
         try:
             return _encode_value(decode({field.name: form})[field.name])
         except (ValueError, ArithmeticError):

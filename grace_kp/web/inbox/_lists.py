@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
@@ -224,16 +223,14 @@ def since_of(text: str) -> tuple[float | None, str]:
 
 MOST_SELECTED = 200
 """Requests that can be decided at once."""
-VERBS = MappingProxyType(
-    {
-        "approve": "approved",
-        "reject": "rejected",
-        "respond": "answered",
-        "skip": "skipped",
-        "retry": "sent back",
-        "withdraw": "withdrew",
-    }
-)
+VERBS: Mapping[str, str] = {
+    "approve": "approved",
+    "reject": "rejected",
+    "respond": "answered",
+    "skip": "skipped",
+    "retry": "sent back",
+    "withdraw": "withdrew",
+}
 """Verbs for several requests, with their past forms."""
 
 

@@ -105,10 +105,10 @@ def action_labels(site: Site, approval: Approval) -> Markup | None:
 NO_REQUEST = "No request has this id. It may belong to another store."
 
 
-def approval_for(request: Request) -> Approval:
+def approval_for(request: Request, *, is_viewed: bool = True) -> Approval:
     """Return the request of an address, and record that a person sees it; HEAD requests are not recorded."""
     try:
-        viewer = None if request.method == "HEAD" else person_of(request).actor
+        viewer = person_of(request).actor if is_viewed and request.method != "HEAD" else None
         return site_of(request).requests.get(request.path_params["id"], by=viewer)
     except UnknownApproval:
         raise HTTPException(404, NO_REQUEST) from None
@@ -123,12 +123,8 @@ def why_not(site: Site, person: Person, approval: Approval) -> str:
 
 def request_state(request: Request) -> Response:
     """Return the state of a request for an open page: its name, its digest and its last change in words."""
-    site = site_of(request)
-    try:
-        approval = site.requests.get(request.path_params["id"])
-    except UnknownApproval:
-        raise HTTPException(404, NO_REQUEST) from None
-    newest = _newest_change(site, approval)
+    approval = approval_for(request, is_viewed=False)
+    newest = _newest_change(site_of(request), approval)
     actor = "" if newest is None else (newest["actor"] or {}).get("name", "")
     return JSONResponse(
         {

@@ -29,7 +29,6 @@ UNTIL, USES = "8h", "10"
 
 def standing(request: Request) -> Response:
     site, with_ended = site_of(request), request.query_params.get("ended") == "1"
-    found = site.requests.standing(ended=with_ended)
     return site.page(
         request,
         "inbox/standing.html",
@@ -39,7 +38,7 @@ def standing(request: Request) -> Response:
                 each,
                 "" if each.granted_by is None or each.ended else reason_without_account(site.tables, each.granted_by),
             )
-            for each in reversed(found)
+            for each in reversed(site.requests.standing(ended=with_ended))
         ],
         with_ended=with_ended,
         may_decide=person_of(request).may(Right.DECIDE),
@@ -67,8 +66,7 @@ def grant(request: Request) -> Response:
     except ApprovalError as error:
         return grant_form(request, form=form, problem=sentence_of(error), status=422)
     except ValueError as error:
-        problem = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return grant_form(request, form=form, problem=problem, status=422)
+        return grant_form(request, form=form, problem=f"{str(error)[:1].upper()}{str(error)[1:]}.", status=422)
     return RedirectResponse(f"{root_of(request)}/approvals/standing", 303)
 
 
@@ -123,11 +121,10 @@ def _read_standing(request: Request, approval: Approval, form: Mapping[str, list
     uses = value_of(form, "uses").strip()
     if not (uses.isascii() and uses.isdecimal() and len(uses) < 10):
         raise ValueError(f"uses must be a whole number from 1, not “{uses[:40]}”")
-    parameters = {name: _constraint(form, number, name) for number, name in enumerate(approval.encoded)}
     return Standing(
         action=approval.action,
         domain=approval.domain,
-        parameters=parameters,
+        parameters={name: _constraint(form, number, name) for number, name in enumerate(approval.encoded)},
         until=_until(form, site_of(request).clock()),
         uses=int(uses),
         version=approval.version if form.get("this_version") else None,

@@ -14,7 +14,6 @@ import pathlib
 import re
 import unicodedata
 import uuid
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -57,21 +56,15 @@ _NAME = re.compile(r"`([\w.\[\]-]+)`")
 _BLANKS = " \u3000"
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 _SPACE = "\u3000"
-_KINDS: Mapping[type, str] = MappingProxyType(
-    {
-        str: "text", bool: "true or false", int: "integer", float: "number", type(None): "no value", list: "list", dict: "object", tuple: "tuple",
-        set: "set", frozenset: "set", bytes: "bytes", bytearray: "bytes", decimal.Decimal: "decimal number", dt.date: "date",
-        dt.datetime: "date and time", dt.time: "time", dt.timedelta: "duration", uuid.UUID: "UUID",
-    }
-)  # fmt: skip
+_KINDS: Mapping[type, str] = {
+    str: "text", bool: "true or false", int: "integer", float: "number", type(None): "no value", list: "list", dict: "object", tuple: "tuple",
+    set: "set", frozenset: "set", bytes: "bytes", bytearray: "bytes", decimal.Decimal: "decimal number", dt.date: "date",
+    dt.datetime: "date and time", dt.time: "time", dt.timedelta: "duration", uuid.UUID: "UUID",
+}  # fmt: skip
 
 
 def write_codes(text: str, *, keep: str = "\n\t") -> str:
-    """Return a string for a form field, with invisible characters as codes such as ⟨U+202E⟩; `read_codes` reverses it exactly.
-
-    Args:
-        keep: invisible characters that stay.
-    """
+    """Return a string for a form field, with invisible characters but `keep` as codes such as ⟨U+202E⟩; `read_codes` reverses it exactly."""
     return printable(_LITERAL.sub("⟨U+27E8⟩", text), keep=f"{keep}{_SPACE}", replace=_code)
 
 
@@ -207,20 +200,14 @@ def _escape_hidden(text: str) -> str:
     return printable(text, keep=_SPACE, replace=lambda character: json.dumps(character)[1:-1])
 
 
-_STATE_KINDS = MappingProxyType(
-    {
-        "done": "good", "edited": "good", "approved": "good", "claimed": "warn", "pending": "warn",
-        "not_done": "bad", "rejected": "bad", "failed": "bad", "unknown": "bad",
-    }
-)  # fmt: skip
+_STATE_KINDS: Mapping[str, str] = {
+    "done": "good", "edited": "good", "approved": "good", "claimed": "warn", "pending": "warn",
+    "not_done": "bad", "rejected": "bad", "failed": "bad", "unknown": "bad",
+}  # fmt: skip
 
 
 def moment(at: float | None, now: float, otherwise: str = "no deadline") -> Markup:
-    """Return a time with its distance from now; the script of the pages keeps the distance up to date.
-
-    Args:
-        at: seconds since the epoch; None for never.
-    """
+    """Return seconds since the epoch, None for never, as a time with its distance from now, which the script of the pages keeps up to date."""
     if at is None or not math.isfinite(at):
         return Markup('<span class="soft">{}</span>').format(otherwise)
     distance = f"in {span_text(at - now)}" if at > now else f"{span_text(now - at)} ago"
@@ -260,35 +247,33 @@ def query(values: Mapping[str, object], **changes: object) -> str:
     return f"?{urlencode(kept)}" if kept else ""
 
 
-WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {
-        "actor": actor_text,
-        "alarms": approval_alarms,
-        "call": call_parts,
-        "confidence": confidence,
-        "consents": consents,
-        "constraints": constraint_texts,
-        "deadline": deadline_text,
-        "event": event_text,
-        "fact": fact_text,
-        "flat": flat_text,
-        "json": json_text,
-        "kind": kind_of,
-        "member": member_of,
-        "moment": moment,
-        "opaque": opaque_parts,
-        "own": escape,  # a field repeats a submitted string character by character
-        "places": approval_places,
-        "process": process_text,
-        "query": query,
-        "remarks": remarks_of,
-        "request_path": request_path,
-        "rule": rule_text,
-        "run_path": run_path,
-        "sentence": sentence_html,
-        "state": state_badge,
-        "unheld": unheld_text,
-        "value": value_html,
-    }
-)
+WORDS: Mapping[str, Callable[..., Any]] = {
+    "actor": actor_text,
+    "alarms": approval_alarms,
+    "call": call_parts,
+    "confidence": confidence,
+    "consents": consents,
+    "constraints": constraint_texts,
+    "deadline": deadline_text,
+    "event": event_text,
+    "fact": fact_text,
+    "flat": flat_text,
+    "json": json_text,
+    "kind": kind_of,
+    "member": member_of,
+    "moment": moment,
+    "opaque": opaque_parts,
+    "own": escape,  # a field repeats a submitted string character by character
+    "places": approval_places,
+    "process": process_text,
+    "query": query,
+    "remarks": remarks_of,
+    "request_path": request_path,
+    "rule": rule_text,
+    "run_path": run_path,
+    "sentence": sentence_html,
+    "state": state_badge,
+    "unheld": unheld_text,
+    "value": value_html,
+}
 """The functions by the names under which templates call them, such as `words.moment(…)`."""

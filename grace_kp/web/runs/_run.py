@@ -187,8 +187,7 @@ def missing_page(request: Request, name: str) -> Response:
     if name.isprintable() and len(name) <= MAX_QUERY:
         query = RowQuery(run_id=name if name.startswith(PREFIX) else PREFIX + name, order="newest")
         asked = [row for row in site.tables.rows(query) if ApprovalState(row.state).is_open]
-    status = 200 if asked else 404
-    return site.page(request, "runs/missing.html", status=status, run=name[:MAX_QUERY], asked=asked)
+    return site.page(request, "runs/missing.html", status=200 if asked else 404, run=name[:MAX_QUERY], asked=asked)
 
 
 def _timeline(document: Mapping[str, Any], request: Request, links: Links) -> dict[str, Any]:

@@ -10,15 +10,6 @@ from grace_kp.web.security._refusals import Refusals
 from grace_kp.web.security._visitor import HostIdentityProvider, IdentityProvider
 
 __all__ = [
-    "HEADER_BYTES",
-    "Account",
-    "Accounts",
-    "Addresses",
-    "Gatekeeper",
-    "HostIdentityProvider",
-    "IdentityProvider",
-    "Logins",
-    "Refusals",
-    "routes",
-    "still_may",
-]
+    "HEADER_BYTES", "Account", "Accounts", "Addresses", "Gatekeeper", "HostIdentityProvider", "IdentityProvider",
+    "Logins", "Refusals", "routes", "still_may",
+]  # fmt: skip

@@ -406,5 +406,4 @@ async def still_may(request: Request, right: Right) -> bool:
     """
     identity_provider: IdentityProvider = request.app.state.identity_provider
     visitor = await identity_provider.visitor(request, touch=False)
-    before = request.state.person
-    return visitor is not None and visitor.person.may(right) and visitor.person.name == before.name
+    return visitor is not None and visitor.person.may(right) and visitor.person.name == request.state.person.name

@@ -274,8 +274,7 @@ def _enter(request: Request) -> Response:
     logins, form = _logins(request), form_of(request)
     credential = (form.get("credential") or [""])[0].strip()
     to = local_path((form.get("next") or [""])[0])
-    peer = request.client.host if request.client else ""
-    address = request.app.state.addresses.client(peer, request.headers)
+    address = request.app.state.addresses.client(request.client.host if request.client else "", request.headers)
     secret = logins.enter(credential) if 0 < len(credential) <= 200 else None
     if secret is None:
         wait = logins.attempts.record_failure("wrong_login", address)

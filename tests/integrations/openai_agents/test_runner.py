@@ -341,3 +341,13 @@ def test_a_call_that_a_guardrail_answers(grace, case):
     assert "done" == result.final_output
     grace.flush()
     assert {"completed"} == {trace.grace["status"] for trace in grace.store.query()}
+
+
+def test_a_call_that_the_model_repeats_in_a_turn(grace, case):
+    """With the same id and arguments it is the same call: asked once, run once."""
+    told = case([calls(PAY, PAY), DONE])
+    waiting = run(GraceRunner(grace, {"pay": "confirm"}), agent_of(told, "main"))
+    assert 1 == len(grace.approvals.pending())
+    approve(grace)
+    result = run(GraceRunner(grace, {"pay": "confirm"}), agent_of(told, "main"), waiting.state)
+    assert ("done", [PAID]) == (result.final_output, effects(told))

@@ -77,7 +77,7 @@ class StrandsDriver:
                 prompt = answers
             elif agent._interrupt_state.activated:
                 return Ran(waiting=True, saved="the session")
-            elif last["role"] == "assistant":
+            elif "text" in last["content"][0] and last["role"] == "assistant":
                 return Ran(last["content"][0]["text"])
             else:
                 prompt = None
