@@ -389,7 +389,7 @@ class Inquiry:
                 return expected
         return digest(self._case.action, self._version, whole, secret=self._inbox.secret)
 
-    def earlier(self) -> EarlierRun | None:
+    def earlier(self, *, again_after_failure: bool = False) -> EarlierRun | None:  # noqa: ARG002 — as in `claim`
         """Return the execution that this approval has led to; None before there is one."""
         approval = self.approval
         if not approval.state.may_have_run:

@@ -50,6 +50,9 @@ class AtMostOnce(Protocol):
     def blocks(self) -> bool:
         """Whether a claim or an outcome may wait for a disk or another process, so that it must not be written on an event loop."""
 
+    def earlier(self, *, again_after_failure: bool = False) -> EarlierRun | None:
+        """Return the execution that keeps the action from running now; None where it may run."""
+
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
         """Record that the action is about to run; return the earlier execution that keeps it from running."""
 

@@ -26,7 +26,7 @@ from grace_kp.gating._case import Consent, consent_to_changes
 from grace_kp.gating._drivers import Failed, RunAction, Work, attempt, drive, drive_async, until_action
 from grace_kp.gating._engine import FunctionCall, consent_to, decide_first, execution
 from grace_kp.gating._inquiry import Inquiry
-from grace_kp.gating._ledger import DONE, LedgerEntry
+from grace_kp.gating._ledger import DONE, EarlierRun, LedgerEntry
 from grace_kp.gating._outcome import (
     APPROVED,
     NotRun,
@@ -48,13 +48,18 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Approval
     from grace_kp.gating._case import GatedCall
     from grace_kp.gating._drivers import Steps
-    from grace_kp.gating._ledger import EarlierRun
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._request import InterventionResponse
 
 NOT_RUN = "Not run; do not call it again."
 _ENDINGS = ("; it was not run", ", so it was not run")
 _RUNS = frozenset({"approved", "silent", "notify"})
+_OUTCOMES = {
+    ActionPending: "pending",
+    ActionDenied: "denied",
+    ActionTimedOut: "timed_out",
+    ActionRedirected: "answered",
+}
 
 
 class ReportedFailure(Exception):
@@ -417,35 +422,21 @@ def decide_all(cases: Sequence[GatedCall], stated: Sequence[dict[str, Any]]) -> 
 
 def _decide(case: GatedCall, stated: dict[str, Any]) -> Steps[Verdict]:
     consent = yield from attempt(consent_to(case))
-    earlier = yield Work(
-        lambda: _earlier_run(case)
-    )  # also of a call that may not run now: no message denies that it ran
-    if isinstance(earlier, Failed):
-        consent = earlier.error if isinstance(consent, Consent) else consent
-    elif earlier is not None:
-        return _ran_before(case, stated, earlier)
+    entry, again = case.ledger_entry, not case.entry.was_answered
+    # Also of a call that may not run now: no message denies that it ran.
+    earlier = yield Work(lambda: None if entry is None else entry.earlier(again_after_failure=again))
+    if isinstance(earlier, Failed) and isinstance(consent, Consent):
+        consent = earlier.error
     verdict = Verdict(case, stated)
-    if isinstance(consent, Consent):
+    if isinstance(earlier, EarlierRun):
+        case.entry.state(earlier.outcome)
+        verdict.outcome = "unknown" if earlier.outcome == "running_before" else "ran_before"
+        verdict.result, verdict.has_result, verdict.message, verdict.error = describe_earlier(earlier, case.action)
+    elif isinstance(consent, Consent):
         verdict._consent = consent
         _state_consent(case, verdict, consent)
     else:
         _state_refusal(case, verdict, consent)
-    return verdict
-
-
-def _earlier_run(case: GatedCall) -> EarlierRun | None:
-    entry = case.ledger_entry
-    if isinstance(entry, Inquiry):
-        return entry.earlier()
-    again = not case.entry.was_answered
-    return entry.earlier(again_after_failure=again) if isinstance(entry, LedgerEntry) else None
-
-
-def _ran_before(case: GatedCall, stated: dict[str, Any], earlier: EarlierRun) -> Verdict:
-    verdict = Verdict(case, stated)
-    case.entry.state(earlier.outcome)
-    verdict.outcome = "unknown" if earlier.outcome == "running_before" else "ran_before"
-    verdict.result, verdict.has_result, verdict.message, verdict.error = describe_earlier(earlier, case.action)
     return verdict
 
 
@@ -477,14 +468,9 @@ def _state_refusal(case: GatedCall, verdict: Verdict, error: Exception) -> None:
 
 
 def _outcome_of(error: Exception) -> str:
-    if isinstance(error, ActionPending):
-        return "pending"
-    if isinstance(error, ActionDenied):
-        return "denied"
-    if isinstance(error, ActionTimedOut):
-        return "timed_out"
-    if isinstance(error, ActionRedirected):
-        return "answered"
+    for kind, outcome in _OUTCOMES.items():
+        if isinstance(error, kind):
+            return outcome
     response = error.response if isinstance(error, ActionCancelled) else None
     # Without a reviewer the gate gave the response in its place.
     return "not_asked" if response is None or response.reviewer is None else "rejected"
