@@ -454,6 +454,22 @@ def test_arguments_are_shown_as_themselves(desk):
     assert edited.run(lambda arguments: arguments) == edited.arguments
 
 
+def test_a_refusal_is_found_by_a_process_that_died_while_it_filed_the_request(desk, monkeypatch):
+    action = pay_action(desk.open())
+
+    def dies(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr("grace_kp.gating._paused.Questions.file", dies)
+        with pytest.raises(SystemExit):
+            action.decide(CALL, call_id=("s1", 1, "c1"), wait=False)
+    grace = desk.open()
+    [asked] = grace.approvals.pending()
+    grace.approvals.reject(asked.id, by="bo")
+    assert pay_action(grace).decide(CALL, call_id=("s1", 1, "c1"), wait=False).outcome == "rejected"
+
+
 def test_an_alarm_stands_beside_the_argument_that_it_is_about(desk):
     """Also where its name holds dots and brackets."""
     grace = desk.open()
