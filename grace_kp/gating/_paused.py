@@ -200,8 +200,8 @@ class StandingInquiry(PausedInquiry):
         own = self.reviewer.wait if self.reviewer is case.reviewer else "raise"
         self.reviewer = copy.copy(self.reviewer)
         self.reviewer.wait = {True: True, False: "raise", None: own}[program.wait_for]
-        if self.reviewer.wait is True:
-            self.waits = "wait"
+        # The program that does not wait asks again, and learns of a refusal also where it died before it kept the id of the request.
+        self.waits = "wait" if self.reviewer.wait is True else "raise"
 
     def encode(self, bound: inspect.BoundArguments | None) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
         """Return the arguments as approvals keep them, with null for each that an edit removed."""

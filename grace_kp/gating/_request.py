@@ -273,7 +273,9 @@ def alarm_sentences(
 
     found: dict[str, list[str]] = {}
     for alarm in alarms:
-        name, value = argument_of(alarm), None
+        path, value = alarm.parameter, None
+        named = [each for each in arguments if path == each or path.startswith((f"{each}.", f"{each}["))]
+        name = max(filter(None, named), key=len, default=argument_of(alarm))  # a name may hold dots and brackets
         if name in arguments and name not in sealed:
             root = plain(view(arguments[name], MAX_LEAVES).root)
             for keys, leaf, is_number in leaves_of({name: root}, []):

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 import grace_kp as gk
+from grace_kp.gating import approval_alarms
 from grace_kp.testing import make_grace
 
 SCHEMA = {
@@ -451,6 +452,32 @@ def test_arguments_are_shown_as_themselves(desk):
     assert edited.arguments == {"to": "ana", "amount": 10, "from": "cy", "user-id": "u1"}
     assert not edited.begin(CALL).started
     assert edited.run(lambda arguments: arguments) == edited.arguments
+
+
+def test_a_refusal_is_found_by_a_process_that_died_while_it_filed_the_request(desk, monkeypatch):
+    action = pay_action(desk.open())
+
+    def dies(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr("grace_kp.gating._paused.Questions.file", dies)
+        with pytest.raises(SystemExit):
+            action.decide(CALL, call_id=("s1", 1, "c1"), wait=False)
+    grace = desk.open()
+    [asked] = grace.approvals.pending()
+    grace.approvals.reject(asked.id, by="bo")
+    assert pay_action(grace).decide(CALL, call_id=("s1", 1, "c1"), wait=False).outcome == "rejected"
+
+
+def test_an_alarm_stands_beside_the_argument_that_it_is_about(desk):
+    """Also where its name holds dots and brackets."""
+    grace = desk.open()
+    run = run_of(grace)
+    run.open_tool("look", {}).close("nothing")
+    call = {"to.iban": "DE8912345678901234", "to": "ana"}
+    verdict = grace.action("pay", policy="confirm").decide(call, call_id="c1", run=run, wait=False)
+    assert "`to.iban`" in approval_alarms(verdict.approval).get("to.iban", "")
 
 
 def test_a_refusal_holds_under_a_new_id(desk):
