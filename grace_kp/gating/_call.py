@@ -147,7 +147,7 @@ class StandingCall:
     def reviewer(self) -> Reviewer | None:
         """Return the answer that was kept as a reviewer, else the gate's own reviewer unless it must not be asked."""
         if self.answer is not None or self.wait_for is False:
-            return _Kept(self.answer)
+            return _Kept(self.origin, self.answer)
         return self.own
 
     def asking(self, approval: str) -> Any:
@@ -181,8 +181,8 @@ class _Kept:
 
     pauses = True
 
-    def __init__(self, answer: InterventionResponse | None) -> None:
-        self._answer = answer
+    def __init__(self, name: str, answer: InterventionResponse | None) -> None:
+        self.name, self._answer = name, answer
 
     def review(self, request: Any) -> InterventionResponse:
         if self._answer is None:

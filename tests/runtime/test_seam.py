@@ -135,7 +135,7 @@ def test_wait_false_asks_nobody(reviewer):
     verdict = pay_action(grace).decide(CALL, call_id=("s", "c"), wait=False)
     assert verdict.waits
     assert (verdict.approval is not None) == isinstance(reviewer, gk.InboxReviewer)
-    settled = verdict.answer(gk.InterventionResponse("modify", modified={"amount": 3, "memo": None}, reviewer="cy"))
+    settled = verdict.answer(gk.InterventionResponse("modify", modified={"amount": 3, "memo": None}))
     assert (settled.outcome, settled.problem, settled.edited) == ("approved", "", True)
     assert settled.arguments == {"to": "ana", "amount": 3, "from": "bo", "user-id": "u1"}
     with pytest.raises(gk.GateError, match="does not wait"):
