@@ -24,7 +24,7 @@ SCHEMA = {
     },
     "required": ["to", "amount"],
 }
-CALL = {"to": "ana", "amount": 10, "memo": "rent 4711", "from": "bo", "user-id": "u1"}
+CALL = {"to": "ana", "amount": 10, "memo": "rent zyxwv", "from": "bo", "user-id": "u1"}
 SAYS_NO = "Not run; do not call it again."
 
 
@@ -578,7 +578,7 @@ def test_sealed_and_ignored_arguments(desk, monkeypatch, tmp_path):
     action, run = pay_action(grace, sealed=["memo"], ignore=["user-id"]), run_of(grace)
     verdict = action.decide(CALL, call_id="c1", run=run, wait=False)
     kept = verdict.to_dict()
-    assert "4711" not in json.dumps(kept)
+    assert "zyxwv" not in json.dumps(kept)
     assert kept["sealed"] == ["memo"]
     with pytest.raises(gk.GateError, match="memo is sealed"):
         gk.Verdict.from_dict(kept, action)
@@ -587,15 +587,15 @@ def test_sealed_and_ignored_arguments(desk, monkeypatch, tmp_path):
     verdict = gk.Verdict.from_dict(kept, action, run=run, arguments={**CALL, "user-id": "u2"})
     call = run.open_tool(action, verdict.arguments)
     claim = verdict.begin(verdict.arguments)
-    call.close("paid for rent 4711")
-    claim.done("paid for rent 4711")
+    call.close("paid for rent zyxwv")
+    claim.done("paid for rent zyxwv")
     run.close()
     trace = json.dumps(run.trace.to_dict())
     grace.close()
     assert claim.started
-    assert "4711" not in trace
+    assert "zyxwv" not in trace
     assert "u2" not in trace
-    assert all(b"4711" not in each.read_bytes() for each in tmp_path.iterdir())
+    assert all(b"zyxwv" not in each.read_bytes() for each in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
