@@ -27,7 +27,7 @@ READY_FRAMEWORKS := $(FRAMEWORKS)/.ready-$(PLACE)
 # Agent frameworks pin packages against each other (google-adk needs google-genai below 3), so each has an environment of its own,
 # with the newest versions; ADAPTERS_OLDEST=1 takes the oldest that are supported. ADAPTERS="openai_agents strands" chooses some.
 ADAPTERS := openai_agents pydantic_ai adk strands claude_agent_sdk crewai
-ADAPTERS_TOOLS := 'pytest>=8.4' 'pytest-asyncio>=1.1' 'pytest-xdist>=3.6' 'hypothesis>=6.130' 'jsonschema>=4.20' 'referencing>=0.28.4'
+ADAPTERS_TOOLS := 'pytest>=8.4' 'pytest-asyncio>=1.1' 'pytest-xdist>=3.6' 'hypothesis>=6.130' 'jsonschema>=4.20' 'referencing>=0.28.4' 'opentelemetry-sdk>=1.30'
 ADAPTER_openai_agents := '.[openai-agents]'
 ADAPTER_pydantic_ai := '.[pydantic-ai]'
 ADAPTER_adk := '.[google-adk]'
@@ -36,7 +36,8 @@ ADAPTER_claude_agent_sdk := . claude-agent-sdk
 ADAPTER_crewai := . crewai
 ifdef ADAPTERS_OLDEST
 override ADAPTERS := $(filter openai_agents pydantic_ai adk strands,$(ADAPTERS))
-ADAPTER_openai_agents += openai-agents==0.12.0
+# It asks for openai>=2.26, and fails with later ones by itself.
+ADAPTER_openai_agents += openai-agents==0.12.0 'openai<2.27'
 ADAPTER_pydantic_ai += pydantic-ai-slim==2.0.0
 ADAPTER_adk += google-adk==2.6.1
 ADAPTER_strands += strands-agents==1.14.0

@@ -52,14 +52,19 @@ def main() -> None:
     for number in range(arguments.kills):
         folder = kept / f"kill-{number}"
         folder.mkdir()
+        early = None
         if number % 2:
             place = name = (*EARLY, *LATE)[number // 2 % (len(EARLY) + len(LATE))]
-            kill = Kill(driver, folder, place)
         else:
             early = bool(number % 4)
             name = f"any moment, {'asking' if early else 'going on'}"
-            seconds = chance.uniform(0.0001, 1.2 * (asking if early else going_on))
-            kill = Kill(driver, folder, f"{seconds:.6f}", early=early)
+            place = f"{chance.uniform(0.0001, 1.2 * (asking if early else going_on)):.6f}"
+        try:
+            kill = Kill(driver, folder, place, early=early)
+        except AssertionError as failed:  # a program ended with an exception
+            problems += 1
+            print(f"{folder.name}, {name}: {failed}", file=sys.stderr)
+            continue
         struck[name] += kill.struck
         unknown[name] += kill.state == "unknown"
         effects[name] += kill.effects

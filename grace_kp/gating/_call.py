@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_PART = 200
 """Characters of an id that people are shown."""
+MAX_BITS = 14_000
+"""Bits of a whole number that Python writes as text."""
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -50,8 +52,8 @@ def json_copy(value: object, place: str = "arguments") -> Any:
         GateError: it holds something else, is too deep, or a key is not a string; the message names the place.
     """
     if type(value) in _PLAIN:
-        if type(value) is float and value - value != 0:
-            raise GateError(f"{place} is {value}, which JSON cannot hold")
+        if (type(value) is float and value - value != 0) or (type(value) is int and value.bit_length() > MAX_BITS):
+            raise GateError(f"{place} is a number that JSON cannot hold")
         return value
     try:
         if isinstance(value, Mapping):
@@ -123,9 +125,9 @@ class Place:
         """Return the place as JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def key(self, action: str, digest: str, stated: str) -> str:
+    def key(self, domain: str, action: str, digest: str, stated: str) -> str:
         """Return the key of a call in the ledger. `stated` is the key that the program states, which only tells calls apart further."""
-        parts = [self.framework, self.session, self.turn, self.call_id, self.number, action, digest, stated]
+        parts = [domain, self.framework, self.session, self.turn, self.call_id, self.number, action, digest, stated]
         return f"call|{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
@@ -145,7 +147,7 @@ class StandingCall:
     def reviewer(self) -> Reviewer | None:
         """Return the answer that was kept as a reviewer, else the gate's own reviewer unless it must not be asked."""
         if self.answer is not None or self.wait_for is False:
-            return _Kept(self.answer)
+            return _Kept(self.origin, self.answer)
         return self.own
 
     def asking(self, approval: str) -> Any:
@@ -157,13 +159,10 @@ class StandingCall:
         stated = {name: getattr(self.place, name) for name in ("framework", "session", "turn", "call_id")}
         return {name: str(value)[:MAX_PART] for name, value in stated.items() if value is not None}
 
-    def remember(self, inbox: Inbox) -> None:
-        """Do nothing: the program finds its calls again by itself."""
+    def begin(self, _inbox: Inbox | None = None) -> None:
+        """Do nothing: the program finds its calls again by itself, and those of a turn have no order."""
 
-    def begin(self) -> None:
-        """Do nothing: the calls of a turn have no order."""
-
-    wait = end = begin
+    remember = wait = end = begin
 
     async def wait_async(self) -> None:
         """Do nothing, as `wait`."""
@@ -182,8 +181,8 @@ class _Kept:
 
     pauses = True
 
-    def __init__(self, answer: InterventionResponse | None) -> None:
-        self._answer = answer
+    def __init__(self, name: str, answer: InterventionResponse | None) -> None:
+        self.name, self._answer = name, answer
 
     def review(self, request: Any) -> InterventionResponse:
         if self._answer is None:
@@ -202,16 +201,21 @@ def removes_argument(schema: Mapping[str, Any], name: str) -> bool:
     return each is not None and name not in (schema.get("required") or ()) and not _takes_null(each)
 
 
-def edit_problem(schema: Mapping[str, Any], action: str, before: Mapping[str, Any]) -> Callable[[Any], str]:
-    """Return a check of edited arguments against the schema, which returns the problem; empty where there is none."""
+def edit_problem(
+    schema: Mapping[str, Any], action: str, before: Mapping[str, Any], sealed: Sequence[str] = ()
+) -> Callable[[Any], str]:
+    """Return a check of edited arguments against the schema, which returns the problem without sealed values; empty where there is none."""
 
     def check(arguments: Mapping[str, Any]) -> str:
-        changed = {name: value for name, value in arguments.items() if name not in before or before[name] != value}
-        if not changed or not schema:
-            return ""
         try:
-            fitted_edit(editable_schema(schema), encode(changed)[0], action=action)
-        except (ValueError, ImportError) as error:
+            json_copy(arguments)
+            # Compared as text, because 1 equals True in Python.
+            texts = {name: json.dumps(value) for name, value in before.items()}
+            changed = {name: value for name, value in arguments.items() if texts.get(name) != json.dumps(value)}
+            if not changed or not schema:
+                return ""
+            fitted_edit(editable_schema(schema), encode(changed)[0], action=action, hidden=sealed)
+        except (ValueError, ImportError, GateError) as error:
             return str(error)
         return ""
 

@@ -287,6 +287,11 @@ class GatedCall:
         """The reviewer to ask, outside of a program that may be run again."""
         return self.policy.reviewer if self.policy.reviewer is not None else self.scope.reviewer
 
+    @property
+    def version(self) -> str:
+        """The version of the action; empty where it has none."""
+        return "" if self.terms is None else self.terms.version
+
     def rules(self, gaps: tuple[str, ...] = ()) -> Rules:
         """Return the rules for the call's level, with the gaps in the evidence."""
         return Rules(self.policy, self.scope.thresholds, gaps, self.at_least, self.scope.unmeasured)

@@ -26,8 +26,8 @@ from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Work
 from grace_kp.gating._drivers import attempt as attempted
-from grace_kp.gating._inquiry import Inquiry, file_and_wait, response_from
-from grace_kp.gating._ledger import EarlierRun, LedgerEntry
+from grace_kp.gating._inquiry import Inquiry, response_from
+from grace_kp.gating._ledger import DECIDED, DONE, FAILED, RUNNING, EarlierRun, LedgerEntry
 from grace_kp.gating._outcome import (
     CANCELLED,
     DENIED,
@@ -39,7 +39,7 @@ from grace_kp.gating._outcome import (
     RanBefore,
     Returned,
 )
-from grace_kp.gating._paused import inquiry_of, pause_and_ask
+from grace_kp.gating._paused import file_and_wait, inquiry_of
 from grace_kp.gating._request import (
     InterventionRequest,
     InterventionResponse,
@@ -70,9 +70,10 @@ if TYPE_CHECKING:
 
 
 OTHER_CALL = "the earlier answer belongs to another call; decide about this one"
+_LETS_RUN = frozenset({InterventionAction.PROCEED, InterventionAction.MODIFY})
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
-DECIDED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")
+STATED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")
 """Fields of an entry that state its decision, besides the facts."""
 MAX_WORDS = 1_000_000
 """Characters of a reviewer's words that reach the agent."""
@@ -143,10 +144,9 @@ def _get_consent(case: GatedCall) -> Steps[Consent]:
 
 def _forbidden(case: GatedCall, request: InterventionRequest) -> Steps[None]:
     """Cancel what was asked about the call before its policy forbade the action."""
-    if case.program is not None and case.is_filed:
+    has_key = case.terms is not None and case.terms.key is not None
+    if case.is_filed or (case.program is None and has_key):
         yield Work(inquiry_of(case, f"{request.attempt}.0").forbid, writes=True)
-    elif case.program is None and case.terms is not None and case.terms.key is not None:
-        yield Work(Inquiry(case).forbid, writes=True)
 
 
 def decide_first(case: GatedCall) -> Steps[None]:
@@ -210,9 +210,17 @@ def _kept_decision(case: GatedCall, program: Resumable) -> Steps[Decision]:
         raise error
     is_filed = kept.get("filed") is True or (not program.interrupts and isinstance(case.reviewer, InboxReviewer))
     case.is_filed = is_filed and case.terms is not None
+    decision = case.rules().apply_again(Decision.from_dict(kept))
     if isinstance(program, StandingCall):
         program.own, program.answer = case.reviewer, response_of(kept.get("answer"))
-    return case.rules().apply_again(Decision.from_dict(kept))
+        level, version = (kept.get("answer") or {}).get("at") or (decision.level, case.version)
+        is_old = version != case.version or decision.level.at_least(InterventionLevel(level)) != level
+        if is_old and program.answer is not None and program.answer.action in _LETS_RUN:
+            message = (
+                f"{case.action} was not run, because its version or its policy has changed since a person answered"
+            )
+            raise case.entry.refusal(CANCELLED, ActionCancelled, message, None)
+    return decision
 
 
 def _lasting_digest(case: GatedCall, *, ordered: bool) -> str:
@@ -226,7 +234,8 @@ def _require(case: GatedCall, answer: Any) -> Any:
     if not isinstance(answer, Failed):
         return answer
     case.entry.fields["error"] = error_text(answer.error)
-    message = f"{case.action} was not run, because the decision about it cannot be kept: {error_text(answer.error)}"
+    why = redacted_error(answer.error)  # a model reads it
+    message = f"{case.action} was not run, because the decision about it cannot be kept: {why}"
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, None)
 
 
@@ -295,11 +304,15 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
                 answer = yield Ask(replace(asked, problem=OTHER_CALL), reviewer)
             case.entry.add_wait((time.perf_counter() - started) * 1e3)
         response = _response(case, request, answer, reviewer)
-        yield from _keep_answer(case, response)
         if response.action is InterventionAction.MODIFY and not response.modified:
             message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
             raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
-        consent = unseen_problem(asked, response) or _consent_from(case, request, response)
+        consent: Consent | str | None = unseen_problem(asked, response)
+        if not consent and response.action is InterventionAction.MODIFY:
+            consent = _consent_from(case, request, response)
+        if not isinstance(consent, str) or not consent:  # only an answer that counts is kept
+            response = yield from _keep_answer(case, response)
+            consent = _consent_from(case, request, response)
         if not isinstance(consent, str):
             return consent
         case.entry.fields["problem"] = problem = consent
@@ -307,26 +320,27 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
     raise _unusable(case, str(case.entry.fields.get("problem")), request)
 
 
-def _keep_answer(case: GatedCall, response: InterventionResponse) -> Steps[None]:
-    """Keep an answer with the decision about a call that may be decided on again, so that nobody is asked twice."""
+def _keep_answer(case: GatedCall, response: InterventionResponse) -> Steps[InterventionResponse]:
+    """Keep an answer with the decision about a call that may be decided on again; return the answer that was kept first."""
     program, entry = case.program, case.ledger_entry
     if not isinstance(program, StandingCall) or program.answer is not None or not isinstance(entry, LedgerEntry):
-        return
+        return response
     if response.timeout_reached or response.action is InterventionAction.RETRY:
-        return
+        return response
     sealed = () if case.terms is None else case.terms.sealed
-    if sealed and not {*(response.modified or ())}.isdisjoint(sealed):
-        return  # the ledger is not encrypted
-    if (kept := answer_to_keep(response)) is not None:
-        _require(case, (yield Work(lambda: entry.answer(kept), writes=True)))
+    kept = answer_to_keep(response, case.entry.fields["level"], case.version)
+    if kept is None or (sealed and not {*(response.modified or ())}.isdisjoint(sealed)):
+        return response  # the ledger is not encrypted
+    first = _require(case, (yield Work(lambda: entry.answer(kept), writes=True)))
+    if first != kept and (earlier := response_of(first)) is not None:  # somebody else was asked at the same time
+        case.entry.state_answer(earlier)
+        return earlier
+    return response
 
 
 def _filed_answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Consent | None]:
     """Ask in the inbox. Its request then replaces the entry in the ledger, so that only its claim lets the action run."""
-    if case.program is None:
-        inquiry = yield from file_and_wait(case, request, decision)
-    else:
-        inquiry = yield from pause_and_ask(case, request, decision)
+    inquiry = yield from file_and_wait(case, request, decision)
     if inquiry.approval.state.may_have_run:
         return Consent(case.bound, request.digest)  # its claim gives the execution that there has been
     response = yield from response_from(case, request, inquiry)
@@ -397,7 +411,7 @@ def _consent_from(
         text = f"{who} answered instead of running {case.action}: {words}"
         error = ActionRedirected(text, user_input=words, decision=request.decision, request=request, response=response)
         raise _keep_refusal(case, error)
-    if action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
+    if action not in _LETS_RUN:
         why = f": {response.user_input}" if response.user_input else ""
         message = f"{who} refused {case.action}{why}"
         raise _keep_refusal(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
@@ -426,7 +440,7 @@ def _find_held_error(case: GatedCall, refusal: HeldRefusal | None) -> Exception 
             return None
     except NotCheckable:
         return None  # it is refused where a person would have to be asked about it
-    stated = {name: refusal.entry[name] for name in (*DECIDED, *FACTS) if name in refusal.entry}
+    stated = {name: refusal.entry[name] for name in (*STATED, *FACTS) if name in refusal.entry}
     problem = "an earlier refusal holds: nothing else was recorded in the run since then"
     if case.program is not None:
         problem = "an earlier refusal of the same call holds in this run"
@@ -496,6 +510,10 @@ class FunctionCall(Execution):
         left_out = {self._case.hidden, *self._case.injected}
         return {name: value for name, value in self.consent.bound.arguments.items() if name not in left_out}
 
+    def result_to_keep(self, result: object) -> tuple[object, bool]:
+        sealed = self._case.terms is not None and bool(self._case.terms.sealed)
+        return result, not sealed or isinstance(self.ledger_entry, Inquiry)  # a result may repeat what is sealed
+
     def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
         if isinstance(outcome, Returned) and self._case.returned is not None:
             self._case.returned(self._case, self.consent.bound, outcome.value)
@@ -517,7 +535,7 @@ def execution(call: Execution) -> Steps[Outcome]:
     if ledger_entry is not None:
         earlier = yield from _claim(call, ledger_entry)
         if isinstance(earlier, Failed):
-            why = error_text(earlier.error)
+            why = redacted_error(earlier.error)
             entry.state(CANCELLED, error=why)
             message = f"{call.action} was not run, because the claim could not be recorded: {why}"
             if isinstance(earlier.error, ApprovalError):
@@ -580,22 +598,20 @@ def _claim(call: Execution, entry: AtMostOnce) -> Steps[EarlierRun | Failed | No
 
 def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, bool]) -> None:
     if isinstance(outcome, Returned):
-        result, keep = kept
-        entry.record_done(result, keep=keep)
+        entry.record(DONE, kept[0], keep=kept[1])
     elif HOST.pauses(outcome.error):
-        entry.release()
+        entry.record(DECIDED)
     elif HOST.hands_off(outcome.error):
-        entry.record_done()
-    elif isinstance(outcome.error, Exception):
-        entry.record_failure(outcome.error)
+        entry.record(DONE)
     else:  # after a cancellation or an exit the outcome of the action is unknown
-        entry.record_unknown(outcome.error)
+        state = FAILED if isinstance(outcome.error, Exception) else RUNNING
+        entry.record(state, error=type(outcome.error).__name__)
 
 
 def _take_back(call: Execution) -> Steps[None]:
     """Release the claim. If that fails, the action counts as begun and never runs again."""
-    if call.ledger_entry is not None:
-        released = yield Work(call.ledger_entry.release, call.ledger_entry.blocks, writes=True)
+    if (entry := call.ledger_entry) is not None:
+        released = yield Work(lambda: entry.record(DECIDED), entry.blocks, writes=True)
         if isinstance(released, Failed):
             call.entry.state_ledger_error(released.error)
 

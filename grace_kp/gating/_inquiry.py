@@ -45,7 +45,7 @@ from grace_kp.errors import (
 from grace_kp.gating._decision import Basis
 from grace_kp.gating._digest import digest_of
 from grace_kp.gating._drivers import AskBeside, Await, Failed, Work
-from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun
+from grace_kp.gating._ledger import DECIDED, DONE, FAILED, RUNNING, EarlierRun
 from grace_kp.gating._outcome import CANCELLED, WAITING
 from grace_kp.gating._request import InterventionResponse, unseen_problem
 from grace_kp.gating.reviewers._console import ConsoleReviewer
@@ -389,7 +389,7 @@ class Inquiry:
                 return expected
         return digest(self._case.action, self._version, whole, secret=self._inbox.secret)
 
-    def earlier(self) -> EarlierRun | None:
+    def earlier(self, *, again_after_failure: bool = False) -> EarlierRun | None:  # noqa: ARG002 — as in `claim`
         """Return the execution that this approval has led to; None before there is one."""
         approval = self.approval
         if not approval.state.may_have_run:
@@ -404,21 +404,14 @@ class Inquiry:
     def may_wait(self) -> bool:
         return self.waits == "wait" and self.approval.state is ApprovalState.CLAIMED
 
-    def release(self) -> None:
-        self._report(lambda token: self._inbox.requests.release(self.id, token))
-
-    def record_done(self, result: object = None, *, keep: bool = False) -> None:
-        has_result = keep and kept_result(result)
-        self._settle("done", result=result if has_result else None, has_result=has_result)
-
-    def record_failure(self, error: BaseException) -> None:
-        self._settle("failed", error=type(error).__name__)
-
-    def record_unknown(self, error: BaseException) -> None:
-        self._settle("unknown", error=type(error).__name__)
-
-    def _settle(self, state: str, **outcome: Any) -> None:
-        self._report(lambda token: self._inbox.requests.settle(self.id, token, state=state, **outcome))
+    def record(self, state: str, result: object = None, *, keep: bool = False, error: str = "") -> None:
+        requests, has_result = self._inbox.requests, keep and kept_result(result)
+        outcome: Any = {"result": result if has_result else None, "has_result": has_result, "error": error}
+        if state == DECIDED:
+            self._report(lambda token: requests.release(self.id, token))
+        else:
+            ended = "unknown" if state == RUNNING else state
+            self._report(lambda token: requests.settle(self.id, token, state=ended, **outcome))
 
     def _report(self, report: Callable[[str], Approval]) -> None:
         """Write an outcome; try again while the store is locked or full."""
@@ -438,27 +431,8 @@ class Inquiry:
             self._inbox.watcher.let_go(self)
 
 
-def file_and_wait(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Inquiry]:
-    """File the request and wait as the reviewer says. The approval of the result is pending no more."""
-    while True:
-        inquiry = Inquiry(case)
-        try:
-            filing = Work(lambda inquiry=inquiry: inquiry.file(request, decision), writes=True)  # type: ignore[misc]
-            yield from perform(case, request, filing)
-        except BaseException:
-            if inquiry.reviewer.wait is True:
-                yield Work(inquiry.give_up, writes=True)
-            raise
-        case.ledger_entry = inquiry
-        state_approval(case, inquiry.approval, inquiry.waits)
-        if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
-            yield from wait_for_decision(case, request, inquiry)
-            state_approval(case, inquiry.approval, inquiry.waits)
-        if not inquiry.must_file_again():
-            return inquiry
-
-
 def wait_for_decision(case: GatedCall, request: InterventionRequest, inquiry: Inquiry) -> Steps[None]:
+    """Wait for a decision or for an execution elsewhere, as the reviewer says."""
     reviewer, is_pending = inquiry.reviewer, inquiry.approval.state is ApprovalState.PENDING
     if reviewer.wait is not True:
         if not is_pending:

@@ -50,19 +50,18 @@ class AtMostOnce(Protocol):
     def blocks(self) -> bool:
         """Whether a claim or an outcome may wait for a disk or another process, so that it must not be written on an event loop."""
 
+    def earlier(self, *, again_after_failure: bool = False) -> EarlierRun | None:
+        """Return the execution that keeps the action from running now; None where it may run."""
+
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
         """Record that the action is about to run; return the earlier execution that keeps it from running."""
 
-    def release(self) -> None:
-        """Record that the action did not run after all: it paused, or was stopped, before it did anything that counts."""
+    def record(self, state: str, result: object = None, *, keep: bool = False, error: str = "") -> None:
+        """Record the end of the action: DONE, FAILED with the type of the error, or RUNNING where its outcome is unknown.
 
-    def record_done(self, result: object = None, *, keep: bool = False) -> None:
-        """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
-
-    def record_failure(self, error: BaseException) -> None: ...
-
-    def record_unknown(self, error: BaseException) -> None:
-        """Record that the action was interrupted, so that its outcome is unknown."""
+        DECIDED states that it did not run after all: it paused, or was stopped, before it did anything that counts. The result is kept where
+        `keep` says so and JSON can hold it.
+        """
 
 
 class InMemory:
@@ -200,23 +199,13 @@ class LedgerEntry(SharedEntry):
                 return None
         raise StoreError("two runs want to begin the same action at once")
 
-    def release(self) -> None:
-        """Record that the action did not run after all."""
-        self._record(DECIDED)
-
-    def record_done(self, result: object = None, *, keep: bool = False) -> None:
-        """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
-        kept = {"result": result} if keep and kept_result(result) else {}
-        self._record(DONE, **kept)
-
-    def record_failure(self, error: BaseException) -> None:
-        """Record that the action raised."""
-        self._record(FAILED, error=redact_text(type(error).__name__, identifiers=False))
-
-    def record_unknown(self, error: BaseException) -> None:
-        """Leave the action as begun."""
-
-    def _record(self, state: str, **more: object) -> None:
+    def record(self, state: str, result: object = None, *, keep: bool = False, error: str = "") -> None:
+        """Record the end of the action, see `AtMostOnce`. One whose outcome is unknown stays as begun."""
+        if state == RUNNING:
+            return
+        more: dict[str, Any] = {"result": result} if keep and kept_result(result) else {}
+        if error:
+            more["error"] = redact_text(error, identifiers=False)
         data, entry = self._read()
         self._put({**entry, **more, "state": state, "at": time.time()}, only_if=data)
 

@@ -16,9 +16,10 @@ from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
 from grace_kp.gating._call import StandingCall
 from grace_kp.gating._case import ProgramAnswer, consent_to_changes
+from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drivers import Ask, Work
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, perform, state_approval, wait_for_decision
-from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
+from grace_kp.gating._ledger import DECIDED, EarlierRun, LedgerEntry, SharedEntry
 from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
@@ -92,7 +93,9 @@ class PausedInquiry(Inquiry):
 
     def _new(self, request: InterventionRequest, decision: Decision) -> tuple[ApprovalRequest, dict[str, Any]]:
         new, unsealed = super()._new(request, decision)
-        own = json.dumps([self._inbox.domain, self._identity]) if new.key is None else new.key
+        # A key of the program is part of the identity of a framework's call, and must not join calls of different conversations.
+        joins = new.key is not None and self.program.interrupts
+        own = new.key if joins else json.dumps([self._inbox.domain, self._identity])
         note = {**new.note, **self.program.whereabouts()}
         return replace(new, key=own, origin=self.program.origin, note=note), unsealed
 
@@ -124,7 +127,7 @@ class PausedInquiry(Inquiry):
             changes = {
                 name: value
                 for name, value in (answer.modified or {}).items()
-                if name not in shown or (value is not shown[name] and value != plain(view(shown[name]).root))
+                if name not in shown or _is_other(value, shown[name])
             }
             problem = self.problem_with(changes)
         return problem or self._decide(answer, digest, changes)
@@ -175,29 +178,17 @@ class PausedInquiry(Inquiry):
         if earlier is not None:
             return earlier
         ran = self._entry.claim(again_after_failure=again_after_failure)
-        if ran is None:
-            return None
-        # A process without the inbox has run the action.
-        if ran.state == DONE:
-            super().record_done(ran.result, keep=ran.has_result)
-        else:
-            self._settle("failed" if ran.state == FAILED else "unknown", error=ran.error)
+        if ran is not None:  # a process without the inbox has run the action
+            super().record(ran.state, ran.result, keep=ran.has_result, error=ran.error)
         return ran
 
-    def release(self) -> None:
-        """Record that the action did not run after all."""
-        self._entry.release()
-        super().release()
-
-    def record_done(self, result: object = None, *, keep: bool = False) -> None:
-        """Record that the action returned."""
-        super().record_done(result, keep=keep)
-        self._entry.record_done(result, keep=keep)
-
-    def record_failure(self, error: BaseException) -> None:
-        """Record that the action raised."""
-        super().record_failure(error)
-        self._entry.record_failure(error)
+    def record(self, state: str, result: object = None, *, keep: bool = False, error: str = "") -> None:
+        """Record the end of the action in the ledger, too. There its release comes first, because the approval is claimed first."""
+        if state == DECIDED:
+            self._entry.record(state)
+        super().record(state, result, keep=keep, error=error)
+        if state != DECIDED:
+            self._entry.record(state, result, keep=keep and not self._terms.sealed, error=error)  # it is not encrypted
 
 
 class StandingInquiry(PausedInquiry):
@@ -206,14 +197,11 @@ class StandingInquiry(PausedInquiry):
     def __init__(self, case: GatedCall, *, entry: LedgerEntry, questions: Any, identity: str) -> None:
         super().__init__(case, entry=entry, questions=questions, identity=identity)
         program: Any = case.program
-        if program.wait_for is False or (program.wait_for is None and self.reviewer is not case.reviewer):
-            self.reviewer = copy.copy(self.reviewer)
-            self.reviewer.wait = "raise"
-        elif program.wait_for is True and self.reviewer.wait is not True:
-            self.reviewer = copy.copy(self.reviewer)
-            self.reviewer.wait = True
-        if self.reviewer.wait is True:
-            self.waits = "wait"
+        own = self.reviewer.wait if self.reviewer is case.reviewer else "raise"
+        self.reviewer = copy.copy(self.reviewer)
+        self.reviewer.wait = {True: True, False: "raise", None: own}[program.wait_for]
+        # The program that does not wait asks again, and learns of a refusal also where it died before it kept the id of the request.
+        self.waits = "wait" if self.reviewer.wait is True else "raise"
 
     def encode(self, bound: inspect.BoundArguments | None) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
         """Return the arguments as approvals keep them, with null for each that an edit removed."""
@@ -224,29 +212,27 @@ class StandingInquiry(PausedInquiry):
             arguments, covered = {**arguments, **gone}, {**covered, **gone}
         return arguments, problems, covered
 
-    def _new(self, request: Any, decision: Any) -> Any:
-        new, unsealed = super()._new(request, decision)
-        # A key of the program is part of the identity, and must not join calls of different conversations.
-        return replace(new, key=json.dumps([self._inbox.domain, self._identity])), unsealed
-
     def decide_by(self, response: InterventionResponse, request: Any) -> str:
         """Decide by an answer that came through the framework; return why it cannot be used, empty where it can."""
         self.read()
         requests, origin = self._inbox.requests, self.program.origin
-        verb = {InterventionAction.SKIP: requests.skip, InterventionAction.RETRY: requests.retry}.get(
-            InterventionAction(response.action)
-        )
-        if verb is not None and self.approval.state.value == "pending":
+        verbs: Any = {InterventionAction.SKIP: requests.skip, InterventionAction.RETRY: requests.retry}
+        verb = verbs.get(response.action)
+        if verb is not None and self.approval.state is ApprovalState.PENDING:
             actor = Actor.here((response.reviewer or origin)[:200], channel=origin)
             self._approval = verb(self.id, by=actor, note=response.user_input or "")
             return ""
-        answer = ProgramAnswer(
-            response.action,
-            user_input=response.user_input,
-            modified=response.modified,
-            reviewer=response.reviewer,
-        )
+        words, changes = response.user_input, response.modified
+        answer = ProgramAnswer(response.action, user_input=words, modified=changes, reviewer=response.reviewer)
         return self.take(self.question_now(request), self.approval.digest, answer)
+
+
+def _is_other(value: object, shown: object) -> bool:
+    """Return whether an answer changes an argument; 1 and True are different values."""
+    try:
+        return value is not shown and digest_of({"": value}) != digest_of({"": plain(view(shown).root)})
+    except NotCheckable:
+        return True
 
 
 def _votes(approval: Approval) -> str:
@@ -304,26 +290,33 @@ class Questions(SharedEntry):
         raise StoreError(f"several runs {verb} the same question at once")
 
 
-def pause_and_ask(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[PausedInquiry]:
-    """File the request, and pause the program until it is decided."""
-    again = 0
+def file_and_wait(case: GatedCall, request: InterventionRequest, decision: Decision) -> Steps[Inquiry]:
+    """File the request, and wait as the reviewer says or pause the program. The approval of the result is pending no more."""
+    again, program = 0, case.program
     while True:
         inquiry = inquiry_of(case, f"{request.attempt}.{again}")
-        yield from perform(case, request, Work(functools.partial(inquiry.file, request, decision)))
+        try:
+            yield from perform(case, request, Work(functools.partial(inquiry.file, request, decision), writes=True))
+        except BaseException:
+            if program is None and inquiry.reviewer.wait is True:
+                yield Work(inquiry.give_up, writes=True)
+            raise
         case.ledger_entry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
-        if not isinstance(inquiry, StandingInquiry):
+        if isinstance(inquiry, PausedInquiry) and inquiry.program.interrupts:
             yield from _ask_until_decided(case, request, inquiry)
         elif inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
             yield from wait_for_decision(case, request, inquiry)
         state_approval(case, inquiry.approval, inquiry.waits)
-        if inquiry.approval.state is not ApprovalState.NOT_DONE and not inquiry.must_file_again():
+        is_not_done = program is not None and inquiry.approval.state is ApprovalState.NOT_DONE
+        if not (is_not_done or inquiry.must_file_again()):
             return inquiry
         again += 1  # nothing happened, or a caller that waited withdrew it, so that it may ask again
 
 
-def inquiry_of(case: GatedCall, turn: str) -> PausedInquiry:
-    assert case.program is not None  # noqa: S101
+def inquiry_of(case: GatedCall, turn: str) -> Inquiry:
+    if case.program is None:
+        return Inquiry(case)
     call_key = case.program.ledger_key(case.action)
     entry_key = call_key if turn.endswith(".0") else f"{call_key}|{turn}"
     kind = StandingInquiry if isinstance(case.program, StandingCall) else PausedInquiry

@@ -197,12 +197,13 @@ def for_reviewer(request: InterventionRequest, reviewer: object) -> Intervention
     return without_secrets(request, stores) if callable(stores) else request
 
 
-def answer_to_keep(response: InterventionResponse) -> dict[str, Any] | None:
-    """Return an answer as JSON for the ledger; None where JSON cannot hold the reviewer's arguments."""
+def answer_to_keep(response: InterventionResponse, level: object, version: str) -> dict[str, Any] | None:
+    """Return an answer as JSON for the ledger, with the level and version it was given at; None where JSON cannot hold the reviewer's arguments."""
     kept: dict[str, Any] = {
         "action": str(response.action),
         "user_input": response.user_input,
         "reviewer": response.reviewer,
+        "at": [str(level), version],
     }
     if response.modified is not None:
         kept["modified"] = dict(response.modified)
@@ -214,7 +215,7 @@ def answer_to_keep(response: InterventionResponse) -> dict[str, Any] | None:
 
 def response_of(kept: Mapping[str, Any] | None) -> InterventionResponse | None:
     """Return an answer that `answer_to_keep` returned."""
-    return None if kept is None else InterventionResponse(**kept)
+    return None if kept is None else InterventionResponse(**{name: kept[name] for name in kept if name != "at"})
 
 
 def unseen_problem(request: InterventionRequest, response: InterventionResponse) -> str:
@@ -272,7 +273,9 @@ def alarm_sentences(
 
     found: dict[str, list[str]] = {}
     for alarm in alarms:
-        name, value = argument_of(alarm), None
+        path, value = alarm.parameter, None
+        named = [each for each in arguments if path == each or path.startswith((f"{each}.", f"{each}["))]
+        name = max(filter(None, named), key=len, default=argument_of(alarm))  # a name may hold dots and brackets
         if name in arguments and name not in sealed:
             root = plain(view(arguments[name], MAX_LEAVES).root)
             for keys, leaf, is_number in leaves_of({name: root}, []):

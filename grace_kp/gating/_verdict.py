@@ -22,11 +22,11 @@ from grace_kp.errors import (
     GateError,
 )
 from grace_kp.gating._call import json_copy
-from grace_kp.gating._case import Consent
+from grace_kp.gating._case import Consent, consent_to_changes
 from grace_kp.gating._drivers import Failed, RunAction, Work, attempt, drive, drive_async, until_action
 from grace_kp.gating._engine import FunctionCall, consent_to, decide_first, execution
 from grace_kp.gating._inquiry import Inquiry
-from grace_kp.gating._ledger import DONE, LedgerEntry
+from grace_kp.gating._ledger import DONE, EarlierRun, LedgerEntry
 from grace_kp.gating._outcome import (
     APPROVED,
     NotRun,
@@ -40,7 +40,7 @@ from grace_kp.gating._outcome import (
 from grace_kp.gating._paused import StandingInquiry
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import reported_failure
-from grace_kp.trace import error_text
+from grace_kp.trace import error_text, redacted_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,13 +48,18 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Approval
     from grace_kp.gating._case import GatedCall
     from grace_kp.gating._drivers import Steps
-    from grace_kp.gating._ledger import EarlierRun
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._request import InterventionResponse
 
 NOT_RUN = "Not run; do not call it again."
 _ENDINGS = ("; it was not run", ", so it was not run")
 _RUNS = frozenset({"approved", "silent", "notify"})
+_OUTCOMES = {
+    ActionPending: "pending",
+    ActionDenied: "denied",
+    ActionTimedOut: "timed_out",
+    ActionRedirected: "answered",
+}
 
 
 class ReportedFailure(Exception):
@@ -82,6 +87,8 @@ class Verdict:
         self._consent: Consent | None = None
         self._claims: set[Claim] = set()
         """The open claims of the run, which end with it."""
+        self._is_open: Callable[[], bool] = lambda: True
+        """Whether the run goes on, so that its end will see a claim."""
         self._failed: Callable[[Any], object] | None = None
         self._again: Callable[[], Verdict] | None = None
         self.outcome = "not_asked"
@@ -183,20 +190,15 @@ class Verdict:
         """
         if not self.runs:
             return self.unwrap()
-        call = self._execution(None)
-        outcome = drive(execution(call), lambda consent: function(_arguments_of(consent)))
-        return raise_or_return(outcome, self.action)
+        steps = execution(self._execution(None))
+        return raise_or_return(drive(steps, lambda _consent: function(self.arguments)), self.action)
 
     async def arun(self, function: Callable[[dict[str, Any]], Any]) -> Any:
         """`run` with a coroutine function."""
         if not self.runs:
             return self.unwrap()
-        call = self._execution(None)
-
-        async def run(consent: Consent) -> Any:
-            return await function(_arguments_of(consent))
-
-        return raise_or_return(await drive_async(execution(call), run), self.action)
+        steps = execution(self._execution(None))
+        return raise_or_return(await drive_async(steps, lambda _consent: function(self.arguments)), self.action)
 
     def begin(self, arguments: Mapping[str, Any] | None = None) -> Claim:
         """Claim the call before something else runs it, and return the claim, which says whether the call may start.
@@ -207,20 +209,16 @@ class Verdict:
         Raises:
             GateError: the verdict does not let the call run.
         """
-        claim = Claim(self, self._execution(arguments))
-        claim._take(drive(until_action(claim._engine)))
-        return claim
+        return drive(Claim(self, self._execution(arguments))._begin())
 
     async def abegin(self, arguments: Mapping[str, Any] | None = None) -> Claim:
         """`begin` without blocking the event loop."""
-        claim = Claim(self, self._execution(arguments))
-        claim._take(await drive_async(until_action(claim._engine)))
-        return claim
+        return await drive_async(Claim(self, self._execution(arguments))._begin())
 
     def _execution(self, arguments: Mapping[str, Any] | None) -> CallExecution:
         if self._consent is None or not self.runs:
             raise GateError(f"the call of {self.action} may not begin: it is {self.outcome}")
-        return CallExecution(self._case, self._consent, arguments, self._failed)
+        return CallExecution(self, self._consent, arguments)
 
     # Answers
 
@@ -233,8 +231,7 @@ class Verdict:
         Raises:
             GateError: the call does not wait, or the answer states that time ran out.
         """
-        problem = drive(self._answer(response))
-        return self._after(problem)
+        return self._after(drive(self._answer(response)))
 
     async def aanswer(self, response: InterventionResponse) -> Verdict:
         """`answer` without blocking the event loop."""
@@ -254,14 +251,21 @@ class Verdict:
             raise GateError(f"the call of {self.action} does not wait for an answer: it is {self.outcome}")
         if response.timeout_reached:
             raise GateError("an answer with timeout_reached is none; let the request expire, or cancel")
+        is_edit = response.action is InterventionAction.MODIFY
+        if is_edit and not response.modified:
+            return "the answer modifies the call without giving arguments"
         case, entry = self._case, self._case.ledger_entry
         request = self.error.request if isinstance(self.error, ActionPending) else None
         if isinstance(entry, StandingInquiry):
             deciding = yield Work(lambda: entry.decide_by(response, request), writes=True)
-            return error_text(deciding.error) if isinstance(deciding, Failed) else deciding
+            return redacted_error(deciding.error) if isinstance(deciding, Failed) else deciding
         from grace_kp.gating._request import answer_to_keep
 
-        kept = answer_to_keep(response)
+        if case.policy.groups or (case.policy.quorum or 1) > 1:
+            return "the policy names a group or a quorum, which only an inbox checks"
+        if is_edit and isinstance(misfit := consent_to_changes(case, response.modified or {}, ""), str):
+            return misfit
+        kept = answer_to_keep(response, self.level, case.version)
         if kept is None or not isinstance(entry, LedgerEntry):
             return "the answer holds arguments that are not JSON"
         sealed = () if case.terms is None else case.terms.sealed
@@ -270,26 +274,17 @@ class Verdict:
         if response.action is InterventionAction.RETRY:
             return ""  # it is asked again
         settled = yield Work(lambda: entry.answer(kept), writes=True)
-        return error_text(settled.error) if isinstance(settled, Failed) else ""
-
-
-def _arguments_of(consent: Consent) -> dict[str, Any]:
-    assert consent.bound is not None  # noqa: S101
-    return json_copy(consent.bound.arguments)  # type: ignore[no-any-return]
+        if isinstance(settled, Failed):
+            return redacted_error(settled.error)
+        return "" if settled == kept else "another answer came first"
 
 
 class CallExecution(FunctionCall):
     """The execution of a call that a framework runs."""
 
-    def __init__(
-        self,
-        case: GatedCall,
-        consent: Consent,
-        arguments: Mapping[str, Any] | None,
-        failed: Callable[[Any], object] | None,
-    ) -> None:
-        super().__init__(case, consent)
-        self._arguments, self._failed = arguments, failed
+    def __init__(self, verdict: Verdict, consent: Consent, arguments: Mapping[str, Any] | None) -> None:
+        super().__init__(verdict._case, consent)
+        self._arguments, self._failed = arguments, verdict._failed
         self.was_started = True
 
     def is_changed(self) -> bool:
@@ -331,6 +326,14 @@ class Claim:
         self.error: Exception | None = None
         self.key = idempotency_key_of(call.operation)
 
+    def _begin(self) -> Steps[Claim]:
+        self._take((yield from until_action(self._engine)))
+        if self.started and not self._verdict._is_open():  # its end may not have seen the claim
+            self.started = False
+            yield from attempt(self._ending(Raised(NotStarted("its run has ended"))))
+            self._take(NotRun(f"{self._verdict.action} was not run: its run has ended"))
+        return self
+
     def _take(self, outcome: Outcome | RunAction) -> None:
         if isinstance(outcome, RunAction):
             self.key = idempotency_key_of(outcome.operation)
@@ -358,7 +361,6 @@ class Claim:
 
     def release(self) -> None:
         """Report that the call did not start after all, so that it may be claimed again."""
-        self._call.was_started = False
         drive(self._ending(Raised(NotStarted(f"{self._verdict.action} was not started"))))
 
     async def adone(self, result: object = None) -> None:
@@ -375,7 +377,6 @@ class Claim:
 
     async def arelease(self) -> None:
         """`release` without blocking the event loop."""
-        self._call.was_started = False
         await drive_async(self._ending(Raised(NotStarted(f"{self._verdict.action} was not started"))))
 
     def _ending(self, outcome: Returned | Raised) -> Steps[object]:
@@ -383,6 +384,7 @@ class Claim:
             if not self._is_open:
                 raise GateError(f"the claim of {self._verdict.action} has ended, or was never begun")
             self._is_open = False
+        self._call.was_started = not (isinstance(outcome, Raised) and isinstance(outcome.error, NotStarted))
         self._verdict._claims.discard(self)
         return (yield from until_action(self._engine, outcome))
 
@@ -420,34 +422,21 @@ def decide_all(cases: Sequence[GatedCall], stated: Sequence[dict[str, Any]]) -> 
 
 def _decide(case: GatedCall, stated: dict[str, Any]) -> Steps[Verdict]:
     consent = yield from attempt(consent_to(case))
-    if isinstance(consent, Consent) and consent.bound is not None:
-        earlier = yield Work(lambda: _earlier_run(case))
-        if isinstance(earlier, Failed):
-            consent = earlier.error
-        elif earlier is not None:
-            return _ran_before(case, stated, earlier)
+    entry, again = case.ledger_entry, not case.entry.was_answered
+    # Also of a call that may not run now: no message denies that it ran.
+    earlier = yield Work(lambda: None if entry is None else entry.earlier(again_after_failure=again))
+    if isinstance(earlier, Failed) and isinstance(consent, Consent):
+        consent = earlier.error
     verdict = Verdict(case, stated)
-    if isinstance(consent, Consent):
+    if isinstance(earlier, EarlierRun):
+        case.entry.state(earlier.outcome)
+        verdict.outcome = "unknown" if earlier.outcome == "running_before" else "ran_before"
+        verdict.result, verdict.has_result, verdict.message, verdict.error = describe_earlier(earlier, case.action)
+    elif isinstance(consent, Consent):
         verdict._consent = consent
         _state_consent(case, verdict, consent)
     else:
         _state_refusal(case, verdict, consent)
-    return verdict
-
-
-def _earlier_run(case: GatedCall) -> EarlierRun | None:
-    entry = case.ledger_entry
-    if isinstance(entry, Inquiry):
-        return entry.earlier()
-    again = not case.entry.was_answered
-    return entry.earlier(again_after_failure=again) if isinstance(entry, LedgerEntry) else None
-
-
-def _ran_before(case: GatedCall, stated: dict[str, Any], earlier: EarlierRun) -> Verdict:
-    verdict = Verdict(case, stated)
-    case.entry.state(earlier.outcome)
-    verdict.outcome = "unknown" if earlier.outcome == "running_before" else "ran_before"
-    verdict.result, verdict.has_result, verdict.message, verdict.error = describe_earlier(earlier, case.action)
     return verdict
 
 
@@ -468,7 +457,7 @@ def _state_refusal(case: GatedCall, verdict: Verdict, error: Exception) -> None:
         verdict.error.__cause__ = error
         case.entry.state("cancelled", error=error_text(error))
     if isinstance(error, ActionRedirected):
-        verdict.message = error.user_input
+        verdict.message = error.user_input or refusal_text(str(error))
     elif isinstance(error, ActionPending):
         case.entry.state("waiting")
         approval = verdict.approval
@@ -479,17 +468,9 @@ def _state_refusal(case: GatedCall, verdict: Verdict, error: Exception) -> None:
 
 
 def _outcome_of(error: Exception) -> str:
-    if isinstance(error, ActionPending):
-        return "pending"
-    if isinstance(error, ActionDenied):
-        return "denied"
-    if isinstance(error, ActionTimedOut):
-        return "timed_out"
-    if isinstance(error, ActionRedirected):
-        return "answered"
-    return "rejected" if isinstance(error, ActionCancelled) and _is_answer(error.response) else "not_asked"
-
-
-def _is_answer(response: InterventionResponse | None) -> bool:
-    """Return whether a reviewer gave the response, and not the gate in its place."""
-    return response is not None and response.reviewer is not None
+    for kind, outcome in _OUTCOMES.items():
+        if isinstance(error, kind):
+            return outcome
+    response = error.response if isinstance(error, ActionCancelled) else None
+    # Without a reviewer the gate gave the response in its place.
+    return "not_asked" if response is None or response.reviewer is None else "rejected"

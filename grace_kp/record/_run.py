@@ -37,6 +37,7 @@ NOT_CAPTURED = "[not captured]"
 
 MAX_INSTRUCTIONS = 200_000
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+ALONE = "this run was inside of another when it was suspended, and has been continued without that"
 LOST = "what this run recorded before it was suspended cannot be found"
 
 
@@ -267,6 +268,9 @@ class Run:
             self.preamble = [*((min(at, 0), words) for at, words in earlier_words), *(self.preamble or ())]
             self.missing += tuple(map(str, grace.get("evidence_gaps") or ()))
             self.dropped += grace.get("dropped_steps") or 0
+            around = (grace.get("parent") or {}).get("trace_id")
+            if around is not None and (self.via is None or self.via.run.id != around):
+                self.missing += (ALONE,)
         else:
             self.missing += (LOST,)
         self.resumes = None  # last, because other threads wait for the earlier part until then
@@ -338,14 +342,7 @@ class Run:
 
     @shielded
     def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: object = None) -> None:
-        """State how the run ended. Arguments that are None change nothing.
-
-        Args:
-            confidence: the run's own confidence, 0 to 1; it replaces the computed one. Any other value is ignored and logged once: a
-                model's slip must not break the agent.
-            success: whether the run succeeded; by default, it did if its root returned.
-            result: the result of the run; by default, the value that its root returned.
-        """
+        """State how the run ended; see `Grace.outcome`."""
         if not self.open:
             note("outcome", "set after the run had ended")
             return
@@ -373,11 +370,7 @@ class Run:
         Stored under `grace` in the trace, without secrets: at most 50 tags and 50 metadata keys. A tag, user, session or key keeps
         200 characters. A nested run belongs to the user and the session of the run around it unless it states its own.
 
-        Args:
-            tags: strings such as "beta" or "nightly".
-            user: who the run is for, as an id; None leaves it as it is.
-            session: the conversation or job that the run is part of; None leaves it as it is.
-            metadata: any JSON values by name.
+        For the arguments see `Grace.update`; None leaves what was stated before.
         """
         if not self.open:
             note("update", "called after the run had ended")

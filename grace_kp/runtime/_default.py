@@ -13,7 +13,6 @@ from grace_kp.runtime._front import Front
 from grace_kp.runtime._grace import Grace
 
 if TYPE_CHECKING:
-    from grace_kp.record import Recorder
     from grace_kp.runtime._gates import Gates
 
 
@@ -52,32 +51,13 @@ class Default(Front):
             before.close()
         return grace
 
-    def feedback(
-        self,
-        trace_id: str,
-        correct: bool | float,
-        source: str = "user",
-        *,
-        by: str | None = None,
-        note: str | None = None,
-        probability: float | None = None,
-        program: bool = False,
-        action: str | int | None = None,
-    ) -> None:
-        """State whether a finished run, or one of its actions, was right; see `Grace.feedback`."""
-        stated: Any = {"by": by, "note": note, "probability": probability, "program": program, "action": action}
-        self.get().feedback(trace_id, correct, source, **stated)
-
     def _own(self, grace: Grace) -> Grace:
         """Return a runtime that knows the actions of the module-level verbs."""
         grace._defined = self._defined
         return grace
 
-    def _definitions(self) -> Definitions:
-        return self._defined
-
-    def _recorder(self) -> Recorder:
-        return self.get().recorder
+    def _runtime(self) -> Grace:
+        return self.get()
 
     def _existing_gates(self) -> Gates | None:
         return None if self._grace is None else self._grace._existing_gates()

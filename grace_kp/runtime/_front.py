@@ -13,6 +13,7 @@ from inspect import iscoroutinefunction as is_async
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from grace_kp.errors import GateError
+from grace_kp.levels import PrivacyLevel
 from grace_kp.record import AGENT, RETRIEVER, SCOPE, TOOL, RunBlock, current_run, decorate, note
 
 if TYPE_CHECKING:
@@ -50,13 +51,16 @@ class GateDecorator(Protocol):
 class Front(ABC):
     """The decorators for functions, and the verbs to call inside them."""
 
-    @abstractmethod
-    def _recorder(self) -> Recorder:
-        """Return the recorder of runs that begin now."""
+    _defined: Definitions
+    """The actions that this runtime gates."""
 
     @abstractmethod
-    def _definitions(self) -> Definitions:
-        """Return the registry of the actions that this runtime gates."""
+    def _runtime(self) -> Any:
+        """Return the `Grace` in use now."""
+
+    def _recorder(self) -> Recorder:
+        """Return the recorder of runs that begin now."""
+        return self._runtime().recorder  # type: ignore[no-any-return]
 
     @abstractmethod
     def _gates(self) -> Gates:
@@ -107,9 +111,7 @@ class Front(ABC):
             release: True gates the final answer like an action; not for generators.
             tags: strings to find the run by. Here and below, a string may name parameters in braces ("{user_id}"), and a callable is called
                 on the bound arguments.
-            user: id of the user that the run is for.
-            session: the conversation or job that the run is part of.
-            metadata: any JSON values by name; see `update`.
+            user, session, metadata: see `update`.
 
         Raises:
             TypeError: the decorated object is not a function or method, or an attribute has a type that it cannot have.
@@ -327,9 +329,6 @@ class Front(ABC):
             GateError: an alarm has an unknown name; the action is a generator function or a class; `identity`, `key`, `ignore`, `sealed` or `undoes`
                 names a parameter that it does not have; or its InboxReviewer has `wait="raise"` without a key.
         """
-
-        if judge not in {"always", "when_needed", "never"}:
-            raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
         if check is not None:
             from grace_kp.runtime._feedback import arguments_of_check
 
@@ -342,11 +341,8 @@ class Front(ABC):
         from grace_kp.runtime._gates import GateSpec, gate_action
 
         own = Policy.of(floor if policy is None else policy).at_least(cast("Floor | str | None", floor))
-        if unmeasured is not None:
-            own = own.combined(Policy(unmeasured=unmeasured))
-        own = own.combined(Policy(alarms=alarms))
         spec = GateSpec(
-            policy=own,
+            policy=own.combined(Policy(alarms=alarms, unmeasured=unmeasured)),
             name=name,
             reviewer=cast("Reviewer | None", reviewer),
             timeout=timeout,
@@ -359,7 +355,7 @@ class Front(ABC):
 
         def guard(target: object) -> Any:
             def gate_plain(plain: Any) -> Any:
-                return gate_action(plain, self._gates, spec, self._definitions().add, self._existing_gates())
+                return gate_action(plain, self._gates, spec, self._defined.add, self._existing_gates())
 
             # Outside of any run a gated action is a run itself, so that its decision is kept.
             return decorate(_around(target, gate_plain), recorder=self._recorder, kind=SCOPE, name=name)
@@ -383,10 +379,7 @@ class Front(ABC):
             objective: the task of the run.
             domain: the task domain; the runtime's domain when None.
             name: the agent's name.
-            tags: texts to find the run by.
-            user: id of the user that the run is for.
-            session: the conversation or job that the run is part of.
-            metadata: any JSON values by name; see `update`.
+            tags, user, session, metadata: see `update`.
 
         Raises:
             ValueError: the objective is not a non-empty string.
@@ -396,6 +389,64 @@ class Front(ABC):
         attributes = {"tags": tags, "user": user, "session": session, "metadata": metadata}
         stated = {kind: value for kind, value in attributes.items() if value is not None}
         return RunBlock(objective, recorder=self._recorder, name=name, domain=domain, attributes=stated)
+
+    def feedback(
+        self,
+        trace_id: str,
+        correct: bool | float,
+        source: str = "user",
+        *,
+        by: str | None = None,
+        note: str | None = None,
+        probability: float | None = None,
+        program: bool = False,
+        action: str | int | None = None,
+    ) -> None:
+        """State whether a finished run was right, or with `action` one of its gated actions. The label is stored with its trace: `trace.grace["feedback"]`, newest last.
+
+        Runs of other processes in the same store may be labelled, and any run repeatedly. A label with the name of a person counts before one
+        without a name, and that before one of a program; among equals, the newest counts. A label by the run's own `user` never counts. It
+        writes to the store before it returns. In an event loop call `await asyncio.to_thread(grace.feedback, trace_id, True)`.
+
+        Args:
+            trace_id: the id of the run or trace; a suspended run has one, too, an open run not yet.
+            correct: True or False, or a number from 0 (wrong) to 1 (right). Guarantees use only 0 and 1.
+            source: where the label comes from: `user`, `test`, `audit` (the run was drawn at random), `approval` (a person agreed to it,
+                which is not a label of correctness and counts only where it is named), `outcome`, or a name of your own.
+            by: who stated it; at most 200 characters. Pass the name of the person whose judgement your program records.
+            note: a remark; at most 2,000 characters. Secrets are removed from `by` and `note`.
+            probability: the probability with which the run was chosen to be labelled, above 0 and at most 1. Labels are weighted by its
+                inverse. When None, it is 1, and for an `audit` what the gates have recorded.
+            program: True states that `by` is a program, such as an agent. Its label may have none of the sources that are reserved for
+                people (`approval`, `audit`, `person`, `reviewer`, `seeded`), and no probability below 1.
+            action: the gated action that the label is about: the id of its decision (`trace.decisions[0].id`), of its approval or of its
+                tool call, or its number in the run, from 1 on. The label is stored under `trace.grace["action_feedback"]`, and never counts
+                as one of the run.
+
+        Raises:
+            ValueError: an argument cannot be used, an audit has no probability, or `action` names none of the run's actions, or several.
+            UnknownTrace: the store holds no such trace, or its run is still open.
+            StoreError: the store cannot be opened or written, or keeps no feedback.
+        """
+        from grace_kp.runtime._feedback import feedback_entry, mark_action, mark_program, state_feedback
+
+        runtime = self._runtime()
+        entry = feedback_entry(
+            trace_id,
+            correct,
+            source,
+            by=by,
+            note=note,
+            probability=probability,
+            identifiers=PrivacyLevel(runtime.settings.privacy_level).hides_identifiers,
+            at_ns=runtime.recorder.wall_clock(),
+        )
+        entry = mark_action(mark_program(entry) if program else entry, action)
+        if runtime._promise is not None:
+            runtime._promise.states()  # from now on the store counts labels for it
+        entry = state_feedback(runtime._writer, entry, {run.id for run in list(runtime.recorder.open_runs)})
+        if runtime._promise is not None:
+            runtime._promise.count_label(entry)
 
     def thought(self, text: str) -> None:
         """Record a thought of the agent as a step of the current run. Outside of any run this does nothing."""
@@ -409,9 +460,10 @@ class Front(ABC):
         """State how the current run ended. Arguments that are None change nothing.
 
         Args:
-            confidence: the run's own confidence, 0 to 1; it replaces the computed one.
-            success: whether the run succeeded, whatever its root call does.
-            result: the result of the run, in place of the value that its root returned.
+            confidence: the run's own confidence, 0 to 1; it replaces the computed one. Any other value is ignored and logged once: a
+                model's slip must not break the agent.
+            success: whether the run succeeded; by default, it did if its root returned.
+            result: the result of the run; by default, the value that its root returned.
         """
         run = current_run()
         if run is None:
@@ -430,7 +482,7 @@ class Front(ABC):
         """State attributes of the current run, to find it by. Outside of any run this does nothing.
 
         Args:
-            tags: added to the tags of the run.
+            tags: strings such as "beta" or "nightly", added to the tags of the run.
             user: id of the user that the run is for.
             session: the conversation or job that the run is part of.
             metadata: any JSON values by name; merged with the metadata of the run.

@@ -218,6 +218,10 @@ class GateSpec:
     undoes: str | None = None
     """The parameter that names the action which this one undoes."""
 
+    def __post_init__(self) -> None:
+        if self.judge not in {"always", "when_needed", "never"}:
+            raise ValueError(f"judge must be one of always, when_needed, never (got {self.judge!r:.40})")
+
 
 class Scope:
     """The run around one gated call."""
@@ -225,9 +229,8 @@ class Scope:
     def __init__(self, gates: Gates, spec: GateSpec) -> None:
         self._judge = spec.judge
         self._run: Run | None = current_run()
-        self._steps = 0
-        self._lost: tuple[str, ...] = ()
-        self._has_others = False
+        self._survey: Any = None
+        """The last survey of the run, which `evidence` makes."""
         self._seen: tuple[ActionFeatures, list[str]] | None = None
         self._gates = gates
         self.thresholds = gates.thresholds
@@ -299,8 +302,8 @@ class Scope:
         known = Known(evidence, factors, evaluation)
         assessment = profiles.before_action(case.action, known, self._document, rules, lambda: self._features(case))
         if self._run is not None:
-            assessment.facts["step"] = self._steps
-        if self._has_others:
+            assessment.facts["step"] = self._survey.steps
+        if self._survey.has_others:
             assessment.facts["evidence"] = evidence.readings()  # which the trace of this run does not hold
         return replace(assessment, alarms=case.alarms) if case.alarms else assessment
 
@@ -346,7 +349,7 @@ class Scope:
 
     def _is_known(self) -> bool:
         """Return whether anything is known of a run: there is one, and the action alone did not open it."""
-        return self._run is not None and (bool(self._steps) or self._run.spec.kind == AGENT)
+        return self._run is not None and (bool(self._survey.steps) or self._run.spec.kind == AGENT)
 
     def _document(self) -> dict[str, Any] | None:
         """Return the run so far; None where nothing is known of it, because the action alone opened it or because it is not recorded."""
@@ -356,14 +359,12 @@ class Scope:
 
     def evidence(self) -> RunEvidence:
         """Return the evidence of the run and of those around and inside it, and count its steps."""
-        survey = survey_of(self._run)
-        self._steps, self._lost = survey.steps, survey.lost
-        self._has_others = survey.has_others
-        return survey.evidence
+        self._survey = survey_of(self._run)
+        return cast("RunEvidence", self._survey.evidence)
 
     def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
         """Return why evidence is missing or cannot be used."""
-        return gaps_of(self._run, self._gates.recorder, evidence, self._lost)
+        return gaps_of(self._run, self._gates.recorder, evidence, self._survey.lost)
 
     @shielded
     def record(self, entry: dict[str, Any]) -> None:
@@ -428,6 +429,20 @@ def _plain_path(path: str, case: GatedCall) -> str:
     return found[0] if found else "…" * bool(path)
 
 
+def held_policy(gates: Callable[[], Gates], spec: GateSpec) -> Callable[[str], Policy]:
+    """Return a function that returns the policy in force of an action; it computes the policy once for a runtime."""
+    held: tuple[PolicySet, Policy] | None = None
+
+    def policy_for(called: str) -> Policy:
+        nonlocal held
+        now = gates()
+        if held is None or held[0] is not now.policies:
+            held = now.policies, now.policy_for(called, spec)
+        return held[1]
+
+    return policy_for
+
+
 def gate_action(
     action: Callable[..., Any],
     gates: Callable[[], Gates],
@@ -437,14 +452,6 @@ def gate_action(
 ) -> Callable[..., Any]:
     """Return `action` behind a gate of the runtime that `gates` returns when the action is called."""
     Policy(timeout=spec.timeout)  # what cannot be used is an error now, not when the action is called
-    held: tuple[PolicySet, Policy] | None = None
-
-    def policy_for(called: str) -> Policy:
-        nonlocal held
-        now = gates()
-        if held is None or held[0] is not now.policies:
-            held = now.policies, now.policy_for(called, spec)
-        return held[1]
 
     @shielded
     def returned(case: GatedCall, bound: inspect.BoundArguments | None, result: object) -> None:
@@ -462,7 +469,7 @@ def gate_action(
     behind = GatedAction(
         action,
         name=spec.name,
-        policy_for=policy_for,
+        policy_for=held_policy(gates, spec),
         scope=lambda: Scope(gates(), spec),
         identity=spec.identity,
         stated=spec.stated,

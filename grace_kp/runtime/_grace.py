@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from grace_kp.background import Lock, Resident, is_subinterpreter, watch
 from grace_kp.errors import GraceError, SettingsError
-from grace_kp.levels import PrivacyLevel
 from grace_kp.record import HOST, PICKLED, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
 from grace_kp.runtime._approvals import Definitions
 from grace_kp.runtime._choices import ModelChoice, ProfileChoice, check_model, profile_name
@@ -192,11 +191,8 @@ class Grace(Front, Resident):
             profiles.trust.checks.append(promise.reasons_against)
         return promise
 
-    def _recorder(self) -> Recorder:
-        return self.recorder
-
-    def _definitions(self) -> Definitions:
-        return self._defined
+    def _runtime(self) -> Self:
+        return self
 
     def _existing_gates(self) -> Gates | None:
         return self._made_gates
@@ -365,15 +361,10 @@ class Grace(Front, Resident):
             schema: the JSON schema of the arguments, an object with `properties`; edits of reviewers are checked with it.
             policy: its policy or floor; combined with what the runtime's policies state for the name.
             key: identifies the operation by arguments in braces, in addition to the call; see `Grace.gate`.
-            ignore: arguments that carry no meaning; see `Grace.gate`.
-            sealed: arguments that an inbox keeps encrypted, and that are recorded nowhere; see `Grace.gate`.
+            ignore, sealed: see `Grace.gate`; a sealed argument is recorded nowhere.
             version: version of the action; a hash of the arguments' names when None.
             failed: decides whether a result reports a failure; see `Grace.tool`.
-            reviewer: as in `Grace.gate`, like the next four.
-            timeout: seconds to wait for an answer.
-            judge: whether a model judges the run so far.
-            alarms: the alarms about the origin of arguments that are looked for.
-            unmeasured: the level of a call about which nothing was measured.
+            reviewer, timeout, judge, alarms, unmeasured: see `Grace.gate`.
 
         Raises:
             GateError: the schema is not JSON, or `key`, `ignore` or `sealed` names an argument that the schema does not have.
@@ -383,8 +374,6 @@ class Grace(Front, Resident):
         from grace_kp.runtime._gates import GateSpec
         from grace_kp.runtime._seam import Action
 
-        if judge not in {"always", "when_needed", "never"}:
-            raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
         own = Policy.of(policy).combined(Policy(alarms=alarms, unmeasured=unmeasured))
         stated = {"key": key, "ignore": ignore, "sealed": sealed, "version": version}
         spec = GateSpec(policy=own, name=name, reviewer=reviewer, timeout=timeout, judge=judge, stated=stated)
@@ -409,63 +398,6 @@ class Grace(Front, Resident):
         from grace_kp.runtime._seam import GateTable
 
         return GateTable(self, gates, title)
-
-    def feedback(
-        self,
-        trace_id: str,
-        correct: bool | float,
-        source: str = "user",
-        *,
-        by: str | None = None,
-        note: str | None = None,
-        probability: float | None = None,
-        program: bool = False,
-        action: str | int | None = None,
-    ) -> None:
-        """State whether a finished run was right, or with `action` one of its gated actions. The label is stored with its trace: `trace.grace["feedback"]`, newest last.
-
-        Runs of other processes in the same store may be labelled, and any run repeatedly. A label with the name of a person counts before one
-        without a name, and that before one of a program; among equals, the newest counts. A label by the run's own `user` never counts. It
-        writes to the store before it returns. In an event loop call `await asyncio.to_thread(grace.feedback, trace_id, True)`.
-
-        Args:
-            trace_id: the id of the run or trace; a suspended run has one, too, an open run not yet.
-            correct: True or False, or a number from 0 (wrong) to 1 (right). Guarantees use only 0 and 1.
-            source: where the label comes from: `user`, `test`, `audit` (the run was drawn at random), `approval` (a person agreed to it,
-                which is not a label of correctness and counts only where it is named), `outcome`, or a name of your own.
-            by: who stated it; at most 200 characters. Pass the name of the person whose judgement your program records.
-            note: a remark; at most 2,000 characters. Secrets are removed from `by` and `note`.
-            probability: the probability with which the run was chosen to be labelled, above 0 and at most 1. Labels are weighted by its
-                inverse. When None, it is 1, and for an `audit` what the gates have recorded.
-            program: True states that `by` is a program, such as an agent. Its label may have none of the sources that are reserved for
-                people (`approval`, `audit`, `person`, `reviewer`, `seeded`), and no probability below 1.
-            action: the gated action that the label is about: the id of its decision (`trace.decisions[0].id`), of its approval or of its
-                tool call, or its number in the run, from 1 on. The label is stored under `trace.grace["action_feedback"]`, and never counts
-                as one of the run.
-
-        Raises:
-            ValueError: an argument cannot be used, an audit has no probability, or `action` names none of the run's actions, or several.
-            UnknownTrace: the store holds no such trace, or its run is still open.
-            StoreError: the store cannot be opened or written, or keeps no feedback.
-        """
-        from grace_kp.runtime._feedback import feedback_entry, mark_action, mark_program, state_feedback
-
-        entry = feedback_entry(
-            trace_id,
-            correct,
-            source,
-            by=by,
-            note=note,
-            probability=probability,
-            identifiers=PrivacyLevel(self.settings.privacy_level).hides_identifiers,
-            at_ns=self.recorder.wall_clock(),
-        )
-        entry = mark_action(mark_program(entry) if program else entry, action)
-        if self._promise is not None:
-            self._promise.states()  # from now on the store counts labels for it
-        entry = state_feedback(self._writer, entry, {run.id for run in list(self.recorder.open_runs)})
-        if self._promise is not None:
-            self._promise.count_label(entry)
 
     def on_alarm(self, callback: AlarmHook) -> AlarmHook:
         """Call `callback` with the `calibrate.Alarm` when a promise is refuted, once per alarm and process. Works as a decorator.

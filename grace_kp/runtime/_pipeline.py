@@ -32,6 +32,7 @@ from grace_kp.record import (
     keep_evidence,
     node_of,
     note,
+    root_of,
     to_json,
 )
 from grace_kp.runtime._assessment import Assessor
@@ -352,9 +353,7 @@ class Pipeline(Resident):
         # Failed and gated runs are always kept; the draw is made once per root, so that a run is kept or left out whole.
         if self._settings.sample_rate >= 1 or run.status != "completed" or run.decisions or run.own_success is False:
             return False
-        root = run
-        while root.via is not None:
-            root = root.via.run
+        root = root_of(run)
         if root.sample is None:
             import random
 

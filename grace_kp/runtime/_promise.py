@@ -261,7 +261,8 @@ def levels_of(grace: Fields, label: Fields, watched: Fields) -> tuple[dict[str, 
     Nothing is returned for a run that this profile did not decide, and for one that an audit passed over: who labels it anyway did not
     choose it at random.
     """
-    decisions = _decisions_in(grace)
+    recorded = grace.get("decisions")
+    decisions = [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
     levels: dict[str, str] = {}
     if watched["moment"] == "end":
         confidence = grace.get("confidence")
@@ -285,11 +286,6 @@ def levels_of(grace: Fields, label: Fields, watched: Fields) -> tuple[dict[str, 
         if probability is not None and probability < 1 and not any(audit.get("selected") for audit in audits):
             return {}, 1.0
     return levels, 1 / probability if probability else 1.0
-
-
-def _decisions_in(grace: Mapping[str, Any]) -> list[dict[str, Any]]:
-    recorded = grace.get("decisions")
-    return [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
 
 
 def promises_in(store: Any) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ from grace_kp.gating import (
 )
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import current_run, nearest, root_of, shielded
-from grace_kp.runtime._gates import GateSpec, Scope
+from grace_kp.runtime._gates import GateSpec, Scope, held_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -123,7 +123,7 @@ class Action:
         terms = Terms.of(Action, json_signature(names), None, stated)
         self.terms = replace(terms, place=f"tool:{name}")
         self._names = names
-        self._held: tuple[object, Policy] | None = None
+        self._policy_for = held_policy(gates, spec)
 
     def __repr__(self) -> str:
         return f"Action({self.name!r})"
@@ -131,10 +131,7 @@ class Action:
     @property
     def policy(self) -> Policy:
         """The policy in force: its own combined with what the runtime's policies state for its name."""
-        gates = self._gates()
-        if self._held is None or self._held[0] is not gates.policies:
-            self._held = gates.policies, gates.policy_for(self.name, self._spec)
-        return self._held[1]
+        return self._policy_for(self.name)
 
     @property
     def gated(self) -> bool:
@@ -144,10 +141,8 @@ class Action:
     @property
     def reviewer(self) -> Reviewer | None:
         """Who is asked."""
-        policy = self.policy
-        if policy.reviewer is not None:
-            return policy.reviewer
-        return self._spec.reviewer if self._spec.reviewer is not None else self._gates().reviewer
+        stated = self.policy.reviewer, self._spec.reviewer, self._gates().reviewer
+        return next((each for each in stated if each is not None), None)
 
     @property
     def pauses(self) -> bool:
@@ -181,19 +176,16 @@ class Action:
         self, kept: Mapping[str, Any], *, run: Any = None, arguments: Mapping[str, Any] | None = None
     ) -> Verdict:
         """Return the verdict about the call of a kept one as it is now; see `Verdict.from_dict`."""
-        call, place, level = self._restored(kept, arguments)
-        return drive(_deciding(run, [call], False, place, level))[0]
+        return decide_calls(run, *self._restored(kept, arguments))[0]
 
     async def averdict(
         self, kept: Mapping[str, Any], *, run: Any = None, arguments: Mapping[str, Any] | None = None
     ) -> Verdict:
         """`verdict` without blocking the event loop."""
-        call, place, level = self._restored(kept, arguments)
-        return (await drive_async(_deciding(run, [call], False, place, level)))[0]
+        return (await adecide_calls(run, *self._restored(kept, arguments)))[0]
 
-    def _restored(
-        self, kept: Mapping[str, Any], arguments: Mapping[str, Any] | None
-    ) -> tuple[Call, Place, InterventionLevel]:
+    def _restored(self, kept: Mapping[str, Any], arguments: Mapping[str, Any] | None) -> tuple[Any, ...]:
+        """Return what `decide_calls` takes about the call of a kept verdict."""
         try:
             if kept["version"] != _VERSION or kept["action"] != self.name:
                 raise GateError(f"the kept verdict is about {brief(kept['action'])}, not about {self.name}")
@@ -201,11 +193,12 @@ class Action:
                 raise GateError(f"{', '.join(kept['sealed'])} is sealed; pass the arguments of the call")
             call = Call(self, kept["arguments"] if arguments is None else arguments)
             place = Place(**kept["place"])
+            hash(place)  # of strings and numbers
             # Where the decision cannot be found any more, a new one is not milder.
-            return call, place, InterventionLevel(kept.get("level") or "confirm")
+            return [call], False, place, InterventionLevel(kept.get("level") or "confirm")
+        except GateError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, GateError):
-                raise
             raise GateError("this is not a verdict that to_dict returned") from error
 
     def case(self, call: Call, place: Place, run: Run | None, wait: bool | None, snapshot: list[Any]) -> GatedCall:
@@ -220,7 +213,7 @@ class Action:
                 stated = self.terms.key.key(gates.recorder.domain, self.name, values)
             except ValueError as error:
                 problem = ActionCancelled(f"{self.name} was not run: {error}")
-        key = place.key(self.name, digest, stated)
+        key = place.key(gates.recorder.domain, self.name, digest, stated)
         signature = json_signature([*self._names, *call.arguments])
         scope = ActionScope(gates, self._spec, run, (self.name, digest), snapshot)
         entry_id = LedgerEntry(gates.in_memory, key).id
@@ -228,7 +221,7 @@ class Action:
             action=self.name,
             signature=signature,
             bound=signature.bind(**call.arguments),
-            check=edit_problem(self.schema, self.name, call.arguments),
+            check=edit_problem(self.schema, self.name, call.arguments, self.terms.sealed),
             removes=lambda name: removes_argument(self.schema, name),
             policy=policy,
             scope=scope,
@@ -338,9 +331,10 @@ class ActionScope(Scope):
     def evidence(self) -> RunEvidence:
         """Return the evidence of the run as of the first call of the turn."""
         if not self._snapshot:
-            self._snapshot[:] = super().evidence(), self._steps, self._lost, self._has_others
-        evidence, self._steps, self._lost, self._has_others = self._snapshot
-        return cast("RunEvidence", evidence)
+            super().evidence()
+            self._snapshot.append(self._survey)
+        self._survey = self._snapshot[0]
+        return cast("RunEvidence", self._survey.evidence)
 
     def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
         """Return why evidence is missing; nothing for a call outside of any run, about which nothing was measured."""
@@ -378,6 +372,9 @@ def _refusals_of(run: Run) -> dict[Any, HeldRefusal]:
         root.refusals = messages, found
     elif root.refusals[0] != messages:
         root.refusals = messages, {}
+    if run is not root and run.refusals is None and run.id and run.earlier is not None:
+        run.refusals = ()  # those of its own earlier part are added once
+        root.refusals[1].update({} if messages else _earlier_refusals(run))
     return cast("dict[Any, HeldRefusal]", root.refusals[1])
 
 
@@ -399,17 +396,17 @@ def _earlier_refusals(root: Run) -> dict[Any, HeldRefusal]:
     return found
 
 
-def decide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Verdict]:
+def decide_calls(run: Any, calls: Sequence[Call], wait: bool | None, *kept: Any) -> list[Verdict]:
     """Decide on the calls of one turn with one snapshot of the evidence; see `LiveRun.decide`."""
-    return drive(_deciding(run, calls, wait))
+    return drive(_deciding(run, calls, wait, *kept))
 
 
-async def adecide_calls(run: Any, calls: Sequence[Call], wait: bool | None) -> list[Verdict]:
+async def adecide_calls(run: Any, calls: Sequence[Call], wait: bool | None, *kept: Any) -> list[Verdict]:
     """`decide_calls` without blocking the event loop."""
     around = current_run() if run is None else _recorded(run)
     if around is not None and around.lacks_past:
         await asyncio.to_thread(lambda: around.id)  # may read the store
-    return await drive_async(_deciding(run, calls, wait))
+    return await drive_async(_deciding(run, calls, wait, *kept))
 
 
 def _deciding(
@@ -429,28 +426,23 @@ def _deciding(
     cases, places = [], []
     for call in calls:
         place = at or _place_of(call, live, run)
-        same = place, call.action.name, json.dumps(call.arguments, sort_keys=True)
-        equal[same] += 1
-        place = place if at else replace(place, number=equal[same])
+        if at is None:
+            same = place, call.action.name, json.dumps(call.arguments, sort_keys=True)
+            equal[same] += 1
+            place = replace(place, number=equal[same])
         places.append(place)
         case = call.action.case(call, place, run, wait, snapshot)
         case.at_least = at_least
         cases.append(case)
-    return _verdicts(live, calls, cases, places)
-
-
-def _verdicts(live: Any, calls: Sequence[Call], cases: list[GatedCall], places: list[Place]) -> Steps[list[Verdict]]:
-    stated = [{"version": _VERSION, "place": place.to_dict()} for place in places]
-    verdicts = yield from decide_all(cases, stated)
+    verdicts = yield from decide_all(cases, [{"version": _VERSION, "place": place.to_dict()} for place in places])
+    if live is not None and live.claims is None:
+        live.claims = set()
     for verdict, call, place in zip(verdicts, calls, places, strict=True):
-        claims = getattr(live, "claims", None)
-        if claims is None and live is not None:
-            live.claims = claims = set()
-        verdict._claims = set() if claims is None else claims
+        if live is not None:
+            verdict._claims, verdict._is_open = live.claims, lambda: bool(live.open)
         verdict._failed = call.action.failed
-        verdict._again = lambda call=call, place=place, level=verdict.level: drive(
-            _deciding(live, [call], False, place, level)
-        )[0]
+        again = [call], False, place, verdict.level
+        verdict._again = lambda again=again: decide_calls(live, *again)[0]
     return verdicts
 
 

@@ -164,7 +164,7 @@ def test_an_action_that_ran_stays_known_but_not_what_it_returned(store, tmp_path
     for entry in entries:
         entry.decide({"level": "confirm", "score": 0.5, "reason": MARK, "digest": "d"})
         assert entry.claim() is None
-        entry.record_done({"paid": MARK}, keep=True)
+        entry.record("done", {"paid": MARK}, keep=True)
     decisions = [{"id": entries[0].id}, {"id": "decision-1"}]
     put(store, document("a", decisions=decisions), document("b"))
     report = store.delete(id="kp:trace:a")

@@ -17,7 +17,7 @@ def test_the_oldest_versions_of_adapters_are_tested():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     for extra, name in ADAPTERS.items():
         package, floor = extras[extra][0].split(">=")
-        pin = re.search(rf"^ADAPTER_{name} \+= {package}==([\d.]+)$", makefile, re.MULTILINE)
+        pin = re.search(rf"^ADAPTER_{name} \+= {package}==([\d.]+)(?: |$)", makefile, re.MULTILINE)
         assert pin is not None
         assert re.sub(r"(\.0)+$", "", pin[1]) == re.sub(r"(\.0)+$", "", floor)
 

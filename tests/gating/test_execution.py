@@ -290,7 +290,7 @@ def test_claims_of_many_threads_are_given_once(ledger):
 def test_after_a_failure(ledger, again):
     """Another attempt needs a new decision, unless nobody had to be asked."""
     entry_in(ledger).claim()
-    entry_in(ledger).record_failure(ConnectionError("down"))
+    entry_in(ledger).record("failed", error="ConnectionError")
     earlier = entry_in(ledger).claim(again_after_failure=again)
     assert again == (earlier is None)
     if earlier is not None:
@@ -305,7 +305,7 @@ def test_after_a_failure(ledger, again):
 def test_a_result_that_json_would_change_or_that_holds_a_secret_is_not_kept(ledger, result):
     """The action counts as ended all the same, and the caller learns that its result is gone."""
     entry_in(ledger).claim()
-    entry_in(ledger).record_done(result, keep=True)
+    entry_in(ledger).record("done", result, keep=True)
     earlier = entry_in(ledger).claim()
     assert ("done", False, None) == (earlier.state, earlier.has_result, earlier.result)
     with pytest.raises(gk.ActionOutcomeUnknown, match="pay has run already"):
@@ -346,12 +346,12 @@ def test_a_claim_in_the_memory_of_this_process_never_leaves_the_event_loop():
     assert {"digest": "d", "args": []} == entry.decision()
     assert entry.claim() is None
     assert "running" == entry.claim().state
-    entry.record_done(result, keep=True)
+    entry.record("done", result, keep=True)
     result["paid"].append(2)
     assert ("done", {"paid": [1]}) == (entry.claim().state, entry.claim().result)
     plain = LedgerEntry(ledger, "plain")
     assert plain.claim() is None
-    plain.record_failure(OSError())
+    plain.record("failed", error="OSError")
     assert ("failed", "OSError") == (plain.claim().state, plain.claim().error)
     assert plain.claim(again_after_failure=True) is None
 

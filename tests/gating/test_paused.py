@@ -187,7 +187,7 @@ def test_what_a_process_without_the_inbox_has_run_is_not_run_again(grace, progra
     grace.approvals.approve(approval, by="ana")
     entry = LedgerEntry(lambda: grace.store, "fake|1|pay")
     assert None is entry.claim()
-    entry.record_done("paid there", keep=True)
+    entry.record("done", "paid there", keep=True)
     program.answers.append(ProgramAnswer("retry", looks=True))
     assert "paid there" == program.run(lambda: pay(5))
     assert ([], "done") == (ran, grace.approvals.get(approval).state)

@@ -60,24 +60,14 @@ PAY = ("p1", "pay", {"to": "ann", "amount": 5, "memo": "tea"})
 REFUND = ("r1", "refund", {"to": "bob", "amount": 7})
 PAID = {"tool": "pay", "to": "ann", "amount": 5, "memo": "tea"}
 REASON = "Bob is not a customer."
+LOOK = (
+    calls(("l1", "lookup", {"query": "ann"}), ("l2", "lookup", {"query": "bob"})),
+    calls(("f1", "flaky", {"n": 1})),
+    calls(("f2", "flaky", {"n": 1})),
+)
 STORIES: dict[str, dict[str, tuple[Turn, ...]]] = {
-    "look": {
-        "main": (
-            calls(("l1", "lookup", {"query": "ann"}), ("l2", "lookup", {"query": "bob"})),
-            calls(("f1", "flaky", {"n": 1})),
-            calls(("f2", "flaky", {"n": 1})),
-            DONE,
-        )
-    },
-    "whole": {
-        "main": (
-            calls(("l1", "lookup", {"query": "ann"}), ("l2", "lookup", {"query": "bob"})),
-            calls(("f1", "flaky", {"n": 1})),
-            calls(("f2", "flaky", {"n": 1})),
-            calls(PAY, REFUND),
-            DONE,
-        )
-    },
+    "look": {"main": (*LOOK, DONE)},
+    "whole": {"main": (*LOOK, calls(PAY, REFUND), DONE)},
     "pay": {"main": (calls(PAY), DONE)},
     "again": {"main": (calls(PAY), calls(("p2", *PAY[1:])), DONE)},
     "no model": {"main": (calls(("l1", "lookup", {"query": "ann"})),)},

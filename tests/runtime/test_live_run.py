@@ -318,6 +318,18 @@ def test_a_nested_run_that_waits_too_is_continued_with_its_evidence(grace):
     assert inner.trace.grace["resumed"] == run.trace.grace["resumed"] == 1
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_nested_run_that_is_continued_without_the_run_around_it_lacks_its_evidence(grace, elsewhere):
+    run = grace.open_run("Refund it", **WHO)
+    fail_twice(run)
+    inner = grace.open_run("Check it", name="checker", inside=run)
+    inner.suspend("k")
+    run.suspend("k")
+    inside = grace.open_run("Another", **WHO) if elsewhere else None
+    inner = grace.open_run("Check it", resume="k", inside=inside, **{**WHO, "name": "checker"})
+    assert any("without that" in gap for gap in gated(grace, inner)[1])
+
+
 SECOND = """
 import os, sys
 import grace_kp as gk

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 import grace_kp as gk
+from grace_kp.gating import approval_alarms
 from grace_kp.testing import make_grace
 
 SCHEMA = {
@@ -23,7 +24,7 @@ SCHEMA = {
     },
     "required": ["to", "amount"],
 }
-CALL = {"to": "ana", "amount": 10, "memo": "rent 4711", "from": "bo", "user-id": "u1"}
+CALL = {"to": "ana", "amount": 10, "memo": "rent zyxwv", "from": "bo", "user-id": "u1"}
 SAYS_NO = "Not run; do not call it again."
 
 
@@ -81,6 +82,7 @@ def answering(action, **fields):
         ),
         (answering("skip"), "confirm", "skipped", None, "`pay` was skipped by the reviewer"),
         (answering("input", user_input="ask Cy"), "confirm", "answered", gk.ActionRedirected, "ask Cy"),
+        (answering("input"), "confirm", "answered", gk.ActionRedirected, "bo answered"),
         (answering("cancel", timeout_reached=True), "confirm", "timed_out", gk.ActionTimedOut, "no answer arrived"),
         (None, "confirm", "not_asked", gk.ActionCancelled, "no reviewer is available"),
         (lambda request: 1 / 0, "confirm", "not_asked", gk.ActionCancelled, "ZeroDivisionError"),
@@ -133,7 +135,7 @@ def test_wait_false_asks_nobody(reviewer):
     verdict = pay_action(grace).decide(CALL, call_id=("s", "c"), wait=False)
     assert verdict.waits
     assert (verdict.approval is not None) == isinstance(reviewer, gk.InboxReviewer)
-    settled = verdict.answer(gk.InterventionResponse("modify", modified={"amount": 3, "memo": None}, reviewer="cy"))
+    settled = verdict.answer(gk.InterventionResponse("modify", modified={"amount": 3, "memo": None}))
     assert (settled.outcome, settled.problem, settled.edited) == ("approved", "", True)
     assert settled.arguments == {"to": "ana", "amount": 3, "from": "bo", "user-id": "u1"}
     with pytest.raises(gk.GateError, match="does not wait"):
@@ -160,6 +162,91 @@ def test_an_answer_obeys_the_rules_of_the_inbox():
     assert misfit.waits
     assert "amount" in misfit.problem
     assert misfit.answer(gk.InterventionResponse("proceed", reviewer="di")).runs
+
+
+@pytest.mark.parametrize(
+    ("before", "edit"),
+    [
+        ({"amount": 1}, {}),
+        ({"amount": 1}, {"amount": True}),
+        ({"amount": 1}, {"amount": {2}}),
+        ({"amount": 1, "memo": "x"}, {"memo": [9]}),
+    ],
+)
+@pytest.mark.parametrize("reviewer", [None, gk.InboxReviewer()], ids=["framework", "inbox"])
+def test_an_edit_that_does_not_fit_settles_nothing(before, edit, reviewer):
+    """Also where Python finds the values equal; the next answer counts."""
+    action = pay_action(make_grace(reviewer=reviewer), sealed=["memo"] if reviewer is None else ())
+    verdict = action.decide({"to": "ana", **before}, call_id=("s", "c"), wait=False)
+    misfit = verdict.answer(gk.InterventionResponse("modify", modified=edit, reviewer="cy"))
+    assert misfit.waits
+    assert misfit.problem
+    assert reviewer is not None or "[9]" not in misfit.problem
+    assert misfit.answer(gk.InterventionResponse("proceed")).arguments == {"to": "ana", **before}
+
+
+def test_only_an_answer_that_counts_is_kept(desk):
+    """Neither one to hidden contents nor a misfit edit; of two answers at once, the first."""
+    answers = iter(["proceed", "cancel"])
+
+    class Wire:
+        stores = staticmethod(lambda text: False)
+
+        def review(self, request):
+            return gk.InterventionResponse(next(answers), reviewer="bo")
+
+    action = pay_action(desk.open(reviewer=Wire()))
+    call = {**CALL, "memo": f"sk-proj-{'Ab1' * 16}"}
+    assert [action.decide(call, call_id=("s", "c")).outcome for _ in range(2)] == ["rejected"] * 2
+    edits = iter([{"amount": "ten"}, {"amount": 9}])
+    action = pay_action(desk.open(reviewer=lambda request: gk.InterventionResponse("modify", modified=next(edits))))
+    verdict = action.decide(CALL, call_id=("s", "d"))
+    assert verdict.run(lambda arguments: arguments["amount"]) == 9
+    assert action.decide(CALL, call_id=("s", "d")).outcome == "ran_before"
+
+    def twice(request):
+        answer = "proceed" if asked else "cancel"
+        asked.append(1)
+        if len(asked) == 1:
+            verdicts.append(action.decide(CALL, call_id=("s", "e")))  # another caller is asked meanwhile
+        return gk.InterventionResponse(answer)
+
+    asked, verdicts = [], []
+    action = pay_action(desk.open(reviewer=twice))
+    verdicts.append(action.decide(CALL, call_id=("s", "e")))
+    assert [each.outcome for each in verdicts] == ["approved"] * 2
+
+
+@pytest.mark.parametrize("stated", [{"group": "finance"}, {"quorum": 2}])
+def test_only_an_inbox_counts_people(stated):
+    action = pay_action(make_grace(reviewer=None), gk.Policy(floor="confirm", **stated))
+    answered = action.decide(CALL, call_id="c", wait=False).answer(gk.InterventionResponse("proceed"))
+    assert (answered.waits, "inbox" in answered.problem) == (True, True)
+
+
+def test_the_first_answer_counts():
+    action = pay_action(make_grace(reviewer=None))
+    first, second = (action.decide(CALL, call_id=("s", "c"), wait=False) for _ in range(2))
+    assert first.answer(gk.InterventionResponse("cancel")).outcome == "rejected"
+    later = second.answer(gk.InterventionResponse("proceed"))
+    assert (later.outcome, "first" in later.problem) == ("rejected", True)
+
+
+@pytest.mark.parametrize("then", ["refused", "denied"])
+def test_no_message_denies_that_a_call_ran(desk, then):
+    """Neither after a refusal of an equal call nor under a policy that forbids it by now."""
+    grace = desk.open()
+    action, run = pay_action(grace), run_of(grace)
+    calls = [gk.Call(action, CALL, id=(1, f"c{n}")) for n in range(2)]
+    first, second = run.decide(calls, wait=False)
+    grace.approvals.approve(first.approval.id, by="bo")
+    if then == "refused":
+        grace.approvals.reject(second.approval.id, by="bo")
+    run.decide(calls, wait=False)[0].run(lambda arguments: "paid")
+    if then == "denied":
+        calls = [gk.Call(pay_action(grace, "deny"), CALL, id=(1, f"c{n}")) for n in range(2)]
+    ran, other = run.decide(calls, wait=False)
+    assert (ran.outcome, other.runs) == ("ran_before", False)
 
 
 PLACES = {
@@ -320,6 +407,19 @@ def test_a_claim_that_a_live_run_leaves_open_is_unknown(desk, end):
         claim.done()
 
 
+@pytest.mark.parametrize("way", ["live", "plain"])
+def test_nothing_begins_once_its_run_has_ended(desk, way):
+    """Nobody would end the claim. The call may begin in another run."""
+    grace = desk.open(reviewer=answering("proceed"))
+    action = pay_action(grace)
+    with run_of(grace) if way == "live" else grace.run("x", session="s1") as run:
+        verdict = action.decide(CALL, call_id=("f", "s1", 1, "c1"), run=run)
+    claim = verdict.begin(CALL)
+    assert (claim.started, "its run has ended" in claim.message, run.claims) == (False, True, set())
+    with run_of(grace) as other:
+        assert action.decide(CALL, call_id=("f", "s1", 1, "c1"), run=other).begin(CALL).started
+
+
 def test_calls_without_an_id_are_new_each_time():
     grace = make_grace(reviewer=answering("proceed"))
     action = pay_action(grace)
@@ -354,6 +454,32 @@ def test_arguments_are_shown_as_themselves(desk):
     assert edited.run(lambda arguments: arguments) == edited.arguments
 
 
+def test_a_refusal_is_found_by_a_process_that_died_while_it_filed_the_request(desk, monkeypatch):
+    action = pay_action(desk.open())
+
+    def dies(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr("grace_kp.gating._paused.Questions.file", dies)
+        with pytest.raises(SystemExit):
+            action.decide(CALL, call_id=("s1", 1, "c1"), wait=False)
+    grace = desk.open()
+    [asked] = grace.approvals.pending()
+    grace.approvals.reject(asked.id, by="bo")
+    assert pay_action(grace).decide(CALL, call_id=("s1", 1, "c1"), wait=False).outcome == "rejected"
+
+
+def test_an_alarm_stands_beside_the_argument_that_it_is_about(desk):
+    """Also where its name holds dots and brackets."""
+    grace = desk.open()
+    run = run_of(grace)
+    run.open_tool("look", {}).close("nothing")
+    call = {"to.iban": "DE8912345678901234", "to": "ana"}
+    verdict = grace.action("pay", policy="confirm").decide(call, call_id="c1", run=run, wait=False)
+    assert "`to.iban`" in approval_alarms(verdict.approval).get("to.iban", "")
+
+
 def test_a_refusal_holds_under_a_new_id(desk):
     """For the same arguments, in nested and resumed runs, until a person writes again."""
     grace = desk.open(reviewer=gk.InboxReviewer())
@@ -374,13 +500,49 @@ def test_a_refusal_holds_under_a_new_id(desk):
     assert action.decide(CALL, call_id="c9", run=run, wait=False).waits
 
 
+def test_a_refusal_in_a_nested_run_holds_when_both_are_resumed(desk):
+    grace = desk.open(reviewer=answering("cancel"))
+    run = run_of(grace)
+    nested = run_of(grace, name="helper", inside=run)
+    assert pay_action(grace).decide(CALL, call_id="c1", run=nested).outcome == "rejected"
+    nested.suspend("k")
+    run.suspend("k")
+    grace = desk.open(reviewer=answering("proceed"))
+    run = run_of(grace, resume="k")
+    nested = run_of(grace, name="helper", inside=run, resume="k")
+    for each in (nested, run):
+        assert pay_action(grace).decide(CALL, call_id="c2", run=each).outcome == "rejected"
+    run.user_message("please pay it after all")
+    assert pay_action(grace).decide(CALL, call_id="c3", run=nested).runs
+
+
+def test_the_past_of_a_run_is_not_read_on_an_event_loop(desk, monkeypatch):
+    grace = desk.open()
+    kept = pay_action(grace).decide(CALL, call_id=("s1", "c1"), wait=False).to_dict()
+    run_of(grace).suspend("k")
+    grace = desk.open()
+    here, query = threading.get_ident(), grace.store.query
+    read_in = []
+    monkeypatch.setattr(grace.store, "query", lambda **asked: read_in.append(threading.get_ident()) or query(**asked))
+    run = run_of(grace, resume="k")
+    assert asyncio.run(pay_action(grace).averdict(kept, run=run)).waits
+    assert read_in
+    assert here not in read_in
+
+
 def test_a_kept_verdict_entitles_to_nothing(desk):
     grace = desk.open()
     action = pay_action(grace)
     kept = action.decide(CALL, call_id=("s1", "c1"), wait=False).to_dict()
     for forged in ({"outcome": "approved"}, {"level": "silent"}, {"arguments": {**CALL, "amount": 1}}):
         assert gk.Verdict.from_dict({**kept, **forged}, action).waits
-    for broken in ({}, {**kept, "place": {}}, {**kept, "action": "refund"}, {**kept, "version": 0}):
+    for broken in (
+        {},
+        {**kept, "place": {}},
+        {**kept, "place": {**kept["place"], "turn": []}},
+        {**kept, "action": "refund"},
+        {**kept, "version": 0},
+    ):
         with pytest.raises(gk.GateError):
             gk.Verdict.from_dict(broken, action)
     # A milder policy since then decides nothing anew: the level that was stated stays.
@@ -390,14 +552,33 @@ def test_a_kept_verdict_entitles_to_nothing(desk):
     assert gk.Verdict.from_dict(kept, milder).waits
 
 
-def test_sealed_and_ignored_arguments(desk, monkeypatch):
+@pytest.mark.parametrize("change", [{"policy": "escalate"}, {"version": "2"}, {"schema": {**SCHEMA, "required": []}}])
+@pytest.mark.parametrize("answer", ["proceed", "cancel"])
+def test_an_answer_is_for_the_action_and_policy_that_it_was_given_for(desk, change, answer):
+    """As an approval is; a refusal holds all the same, and what ran has run."""
+    action = pay_action(desk.open(reviewer=None))
+    kept = [action.decide(CALL, call_id=("s", n), wait=False) for n in range(2)]
+    settled = [each.answer(gk.InterventionResponse(answer)) for each in kept]
+    assert not settled[0].runs or settled[0].run(lambda arguments: "paid") == "paid"
+    later = desk.open(reviewer=None).action("pay", **{"schema": SCHEMA, "policy": "confirm", **change})
+    outcomes = [later.verdict(each.to_dict()).outcome for each in kept]
+    assert outcomes == (["ran_before", "not_asked"] if answer == "proceed" else ["rejected", "rejected"])
+
+
+def test_an_answer_is_for_one_domain(desk):
+    verdict = pay_action(desk.open(reviewer=None)).decide(CALL, call_id=("s", 1, "c"), wait=False)
+    assert verdict.answer(gk.InterventionResponse("proceed")).runs
+    assert pay_action(desk.open(reviewer=None, domain="other")).decide(CALL, call_id=("s", 1, "c"), wait=False).waits
+
+
+def test_sealed_and_ignored_arguments(desk, monkeypatch, tmp_path):
     """Sealed ones are in no kept verdict and in no step; ignored ones may differ."""
     monkeypatch.setenv("GRACE_KP_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
     grace = desk.open()
     action, run = pay_action(grace, sealed=["memo"], ignore=["user-id"]), run_of(grace)
     verdict = action.decide(CALL, call_id="c1", run=run, wait=False)
     kept = verdict.to_dict()
-    assert "4711" not in json.dumps(kept)
+    assert "zyxwv" not in json.dumps(kept)
     assert kept["sealed"] == ["memo"]
     with pytest.raises(gk.GateError, match="memo is sealed"):
         gk.Verdict.from_dict(kept, action)
@@ -406,18 +587,20 @@ def test_sealed_and_ignored_arguments(desk, monkeypatch):
     verdict = gk.Verdict.from_dict(kept, action, run=run, arguments={**CALL, "user-id": "u2"})
     call = run.open_tool(action, verdict.arguments)
     claim = verdict.begin(verdict.arguments)
-    call.close("paid for rent 4711")
-    claim.done("paid for rent 4711")
+    call.close("paid for rent zyxwv")
+    claim.done("paid for rent zyxwv")
     run.close()
     trace = json.dumps(run.trace.to_dict())
+    grace.close()
     assert claim.started
-    assert "4711" not in trace
+    assert "zyxwv" not in trace
     assert "u2" not in trace
+    assert all(b"zyxwv" not in each.read_bytes() for each in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"a": {1: 2}}, {"a": float("nan")}, {"a": {1, 2}}, {"a": b"x"}, [("a", 1)], {"a": [object()]}],
+    [{"a": {1: 2}}, {"a": float("nan")}, {"a": {1, 2}}, {"a": b"x"}, [("a", 1)], {"a": [object()]}, {"a": 10**5000}],
 )
 def test_misuse_raises(arguments):
     action = pay_action(make_grace())
@@ -458,7 +641,7 @@ def test_a_store_that_fails_lets_nothing_run(desk):
         lasting = True
 
         def action(self, key):
-            raise gk.StoreError("locked")
+            raise gk.StoreError("locked, api_key=sk-proj-" + "Ab1" * 16)
 
         put_action = action
 
@@ -467,6 +650,7 @@ def test_a_store_that_fails_lets_nothing_run(desk):
     assert (claim.started, "could not be recorded" in claim.message) == (False, True)
     refused = action.decide(CALL, call_id=("s1", "c2"))
     assert (refused.outcome, "cannot be kept" in refused.message) == ("not_asked", True)
+    assert "Ab1" not in claim.message + refused.message
 
 
 @pytest.mark.parametrize("way", ["run", "begin"])

@@ -113,6 +113,8 @@ def unanswered(session: Any) -> bool:
 
 
 def final_text(session: Any) -> str | None:
+    if not session.events:  # killed before the first one was kept
+        return None
     last = session.events[-1]
     parts = last.content.parts if last.content is not None and last.author != "user" else ()
     return "".join(part.text or "" for part in parts or ()) or None

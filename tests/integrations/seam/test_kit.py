@@ -26,14 +26,8 @@ def page() -> dict[str, Any]:
     """The names that the page defines, without the program at its end."""
     blocks = PAGE.read_text(encoding="utf-8").split("```python\n")[1:3]
     names: dict[str, Any] = {"__name__": __name__}
-    exec(
-        compile(
-            "from __future__ import annotations\n" + "\n".join(block.partition("```")[0] for block in blocks),
-            str(PAGE),
-            "exec",
-        ),
-        names,
-    )
+    program = "from __future__ import annotations\n" + "\n".join(block.partition("```")[0] for block in blocks)
+    exec(compile(program, str(PAGE), "exec"), names)
     return names
 
 
