@@ -135,8 +135,9 @@ class GraceRunner:
         talk, goes_on = _Conversation(self, kept, session, entry), True
         root, agent = _Scope(talk, ""), talk.copied(agent)
         # The tools of MCP servers are known only when they are listed.
-        if are_known := not any(each.mcp_servers for each in talk.copies.values()):
+        if not any(each.mcp_servers for each in talk.copies.values()):
             self.tools.offer(talk.names)
+            self.tools.warn_unmatched()
         if kept is not None:
             entry = await RunState.from_json(agent, kept["state"], context_override=context)
         root.open(talk.objective, agent.name, resumed=kept is not None)
@@ -166,8 +167,6 @@ class GraceRunner:
             names = ", ".join(sorted({str(each.tool_name) for each in result.interruptions}))
             raise GateError(f"the state waits for {names}; pass the gates with which it was made")
         root.end(result.final_output)
-        if are_known:
-            self.tools.warn_unmatched()
         yield GraceResult(result, waiting, talk.save(entry) if waiting else None, talk.session)
 
     async def _kept(self, entry: Any) -> Any:
@@ -318,8 +317,8 @@ class _Conversation:
 
             def replaced(self_: Any, each: Any, make: Callable[[Any, Any], Any]) -> Any:
                 if id(each) not in known:
-                    made = make(self_, each)
-                    known[id(each)] = known[id(made)] = each, made
+                    wrapped = make(self_, each)
+                    known[id(each)] = known[id(wrapped)] = each, wrapped
                 return known[id(each)][1]
 
             def held(name: str, make: Callable[[Any, Any], Any]) -> property:
