@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import asyncio
 import json
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,9 @@ class StrandsDriver:
         self, case: Case, grace: gk.Grace | None, gates: Mapping[str, Any], saved: str | None, *, stream: bool
     ) -> Ran:
         hooks = [] if grace is None else [GraceHooks(grace, gates)]
+        for half in case.folder.glob("sessions/session_*"):  # of a process that was killed while Strands created it
+            if not (half / "session.json").exists():
+                shutil.rmtree(half)
         sessions = FileSessionManager(session_id=case.session, storage_dir=str(case.folder / "sessions"))
         agent = self.agent(case, "main", hooks, session_manager=sessions)
         prompt: Any = case.prompt
