@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import asyncio
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from strands import Agent, tool
