@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -16,6 +17,17 @@ from tests.integrations.scenario import DONE, Case, calls
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "pydantic-ai.md"
 
 
+@pytest.fixture
+def loop():
+    """The loop that `run_sync` uses; it leaves one of its own open where none is set."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.mark.usefixtures("loop")
 def test_the_program_of_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path}/traces.db")
