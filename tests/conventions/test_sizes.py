@@ -24,7 +24,7 @@ BUDGETS = {
     ("trace",): (24, 7_770),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_121),
 }
-TESTS = (329, 79_375)
+TESTS = (329, 79_388)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}
