@@ -131,7 +131,10 @@ class VectorCache:
     def _nearest(self, row: npt.NDArray[np.float32]) -> float | None:
         if not self._count:
             return None
-        similarities = self._matrix[: self._count] @ row
+        import numpy as np
+
+        with np.errstate(invalid="ignore"):  # both sides are finite; some kernels compute on lanes that nobody filled
+            similarities = self._matrix[: self._count] @ row
         live = self._live()
         if live is not None:
             similarities = similarities[live]

@@ -19,7 +19,7 @@ BUDGETS = {
     ("gating",): (20, 7_554),
     ("approvals",): (16, 6_518),
     ("record",): (16, 4_604),
-    ("rubric", "judge", "scorers", "confidence", "value", "models"): (49, 11_943),
+    ("rubric", "judge", "scorers", "confidence", "value", "models"): (49, 11_946),
     ("store",): (18, 5_054),
     ("trace",): (24, 7_770),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_121),
