@@ -93,7 +93,7 @@ def editable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         name: {"anyOf": [each, {"type": "null"}]} if name not in required and not _takes_null(each) else each
         for name, each in properties.items()
     }
-    definitions = {name: schema[name] for name in ("$defs",) if name in schema}
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
     return {"type": "object", "properties": changed, "required": list(required), **definitions}
 
 
@@ -150,9 +150,9 @@ class StandingCall:
             return _Kept(self.origin, self.answer)
         return self.own
 
-    def asking(self, approval: str) -> Any:
-        """Unused: the decision is waited for, or left to a later call."""
-        raise NotImplementedError(approval)
+    def asking(self, approval: str) -> _Kept:  # noqa: ARG002 — the inbox has the request
+        """Return a reviewer that leaves the decision to a later call."""
+        return _Kept(self.origin, None)
 
     def whereabouts(self) -> dict[str, Any]:
         """Return where the call belongs, for people who look at the request."""

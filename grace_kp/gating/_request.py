@@ -198,7 +198,7 @@ def for_reviewer(request: InterventionRequest, reviewer: object) -> Intervention
 
 
 def answer_to_keep(response: InterventionResponse, level: object, version: str) -> dict[str, Any] | None:
-    """Return an answer as JSON for the ledger, with the level and version it was given at; None where JSON cannot hold the reviewer's arguments."""
+    """Return an answer as JSON for the ledger, with the level and version that it answers; None where JSON cannot hold the reviewer's arguments."""
     kept: dict[str, Any] = {
         "action": str(response.action),
         "user_input": response.user_input,

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from grace_kp.gating._request import InterventionResponse
 
 NOT_RUN = "Not run; do not call it again."
-_ENDINGS = ("; it was not run", ", so it was not run")
 _RUNS = frozenset({"approved", "silent", "notify"})
 _OUTCOMES = {
     ActionPending: "pending",
@@ -250,7 +249,7 @@ class Verdict:
         if not self.waits:
             raise GateError(f"the call of {self.action} does not wait for an answer: it is {self.outcome}")
         if response.timeout_reached:
-            raise GateError("an answer with timeout_reached is none; let the request expire, or cancel")
+            raise GateError("a response with timeout_reached is not an answer; let the request expire, or cancel it")
         is_edit = response.action is InterventionAction.MODIFY
         if is_edit and not response.modified:
             return "the answer modifies the call without giving arguments"
@@ -405,9 +404,7 @@ def describe_earlier(earlier: EarlierRun, action: str) -> tuple[Any, bool, str, 
 
 def refusal_text(reason: str) -> str:
     """Return a refusal for the model: the reason, that the call did not run, and that it must not be repeated."""
-    for ending in _ENDINGS:
-        reason = reason.removesuffix(ending)
-    return f"{reason.rstrip('. ')}. {NOT_RUN}"
+    return f"{reason.removesuffix('; it was not run').rstrip('. ')}. {NOT_RUN}"
 
 
 def decide_all(cases: Sequence[GatedCall], stated: Sequence[dict[str, Any]]) -> Steps[list[Verdict]]:

@@ -193,7 +193,7 @@ class Action:
                 raise GateError(f"{', '.join(kept['sealed'])} is sealed; pass the arguments of the call")
             call = Call(self, kept["arguments"] if arguments is None else arguments)
             place = Place(**kept["place"])
-            hash(place)  # of strings and numbers
+            hash(place)  # raises for parts that are not strings or numbers
             # Where the decision cannot be found any more, a new one is not milder.
             return [call], False, place, InterventionLevel(kept.get("level") or "confirm")
         except GateError:
@@ -366,16 +366,17 @@ class ActionScope(Scope):
 def _refusals_of(run: Run) -> dict[Any, HeldRefusal]:
     """Return the refusals that hold in a tree of runs, by action and digest, those from before it was resumed among them."""
     root = root_of(run)
-    messages = sum(type(event).__name__ == "UserMessage" for event in list(root.events))
     if root.refusals is None:
-        found = _earlier_refusals(root) if not messages else {}
-        root.refusals = messages, found
-    elif root.refusals[0] != messages:
-        root.refusals = messages, {}
+        root.refusals = 0, False, _earlier_refusals(root)
+    read, was_heard, found = root.refusals
+    news = root.events[read:]
+    if any(type(event).__name__ == "UserMessage" for event in news):
+        was_heard, found = True, {}
+    root.refusals = read + len(news), was_heard, found
     if run is not root and run.refusals is None and run.id and run.earlier is not None:
         run.refusals = ()  # those of its own earlier part are added once
-        root.refusals[1].update({} if messages else _earlier_refusals(run))
-    return cast("dict[Any, HeldRefusal]", root.refusals[1])
+        found.update({} if was_heard else _earlier_refusals(run))
+    return cast("dict[Any, HeldRefusal]", found)
 
 
 def _earlier_refusals(root: Run) -> dict[Any, HeldRefusal]:
@@ -388,10 +389,9 @@ def _earlier_refusals(root: Run) -> dict[Any, HeldRefusal]:
             if kind is None or response.get("timeout_reached") or not entry.get("digest"):
                 continue
             who, words = response.get("reviewer") or "the reviewer", response.get("user_input") or ""
-            why = f": {words}" if words else ""
             answer = InterventionResponse(response["action"], user_input=words, reviewer=who)
             more = {"user_input": words} if kind is ActionRedirected else {}
-            error = kind(f"{who} refused {entry['action']}{why}", response=answer, **more)
+            error = kind(f"{who} refused {entry['action']}: {words}".removesuffix(": "), response=answer, **more)
             found[entry["action"], entry["digest"]] = HeldRefusal(entry, error, entry["digest"])
     return found
 

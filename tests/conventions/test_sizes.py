@@ -16,7 +16,7 @@ BUDGETS = {
     ("runtime",): (19, 6_811),
     ("calibrate",): (24, 7_024),
     ("pages",): (7, 1_329),
-    ("gating",): (20, 7_554),
+    ("gating",): (20, 7_551),
     ("approvals",): (16, 6_518),
     ("record",): (16, 4_604),
     ("rubric", "judge", "scorers", "confidence", "value", "models"): (49, 11_946),
@@ -24,7 +24,7 @@ BUDGETS = {
     ("trace",): (24, 7_770),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_121),
 }
-TESTS = (329, 79_388)
+TESTS = (329, 79_384)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}

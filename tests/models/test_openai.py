@@ -115,7 +115,7 @@ def test_a_refused_prompt_fails_and_costs_later_ones_nothing(wire):
         (refusal(429, headers={"retry-after": "3600"}), "HTTP 429"),
     ],
 )
-def test_what_is_no_judgement_is_a_fallback(wire, caplog, sync, response, said):
+def test_a_reply_that_is_not_a_judgement_is_a_fallback(wire, caplog, sync, response, said):
     """Asked for once; the key goes nowhere else, and shows nowhere."""
     caplog.set_level(logging.DEBUG)
     wire.mock(return_value=response)

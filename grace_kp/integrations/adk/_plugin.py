@@ -276,7 +276,7 @@ class GracePlugin(BasePlugin):  # type: ignore[misc]  # ADK is not among the pac
             self._unsettled.add((context.invocation_id, context.function_call_id))
 
     async def on_event_callback(self, *, event: Any, **_: Any) -> Any:
-        """Take back the answers of resumed calls that are not settled, so that their confirmation can be given again."""
+        """Take back the answers of resumed calls that are not settled, so that they can be confirmed again."""
         parts = (event.content and event.content.parts) or ()
         answers = [each.function_response and (event.invocation_id, each.function_response.id) for each in parts]
         if event.author == "user" or self._unsettled.isdisjoint(answers):

@@ -165,7 +165,7 @@ class GraceRunner:
             raise
         if kept is not None and result.interruptions and not waiting:
             names = ", ".join(sorted({str(each.tool_name) for each in result.interruptions}))
-            raise GateError(f"the state waits for {names}; pass the gates with which it was made")
+            raise GateError(f"the state waits for {names}; pass the same gates as before")
         root.end(result.final_output)
         yield GraceResult(result, waiting, talk.save(entry) if waiting else None, talk.session)
 
