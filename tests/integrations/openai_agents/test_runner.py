@@ -147,7 +147,7 @@ def test_states_that_are_none(grace, case):
     waiting = run(runner, agent, session="s1")
     with pytest.raises(TypeError, match="not gated"):
         run(runner, agent, waiting.result.to_state())
-    with pytest.raises(gk.GateError, match="waits for pay; pass the gates"):
+    with pytest.raises(gk.GateError, match="waits for pay; pass the same gates"):
         run(GraceRunner(grace), agent, waiting.state)
     with pytest.raises(gk.GateError, match="belongs to the session 's1'"):
         run(runner, agent, waiting.state, session="s2")
